@@ -1,0 +1,1 @@
+jemm_test(base SOURCES ${CMAKE_CURRENT_LIST_DIR}/base_test.cpp DEPS jemm_base)
