@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/stages.h"
 #include "plan/forest.h"
 
 namespace jemm {
@@ -27,9 +28,11 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Logits of the 32 labels for every entry of forest.read_rows, in that order.
-  /// `tap`, when given, sees the read rows of every stage. Throws Error(kDevice).
-  virtual std::vector<LabelLogits> forward(const Forest& forest, Tap* tap = nullptr) = 0;
+  /// Logits of the 32 labels for every entry of forest.read_rows, in that order. The time spent in
+  /// the engine's stages is added to `times` (its total is not). `tap`, when given, sees the read
+  /// rows of every stage. Throws Error(kDevice).
+  virtual std::vector<LabelLogits> forward(const Forest& forest, StageTimes& times,
+                                           Tap* tap = nullptr) = 0;
 
   /// Build, weights, precision and modes; equal fingerprints promise equal answers.
   virtual const std::string& fingerprint() const = 0;
