@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "contract/answer.h"
+#include "contract/json.h"
 #include "contract/json_members.h"
 #include "contract/request.h"
 
@@ -62,6 +63,14 @@ Record parse_record(std::string line, const std::string& default_id) {
   if (id == nullptr && !bare) id = find(members, "custom_id");
   if (id != nullptr && (bare ? is_string(*id) : is_id(*id))) record.id = id->value;
 
+  if (!bare) {
+    try {
+      parse_json(decode_json_bytes(line));
+    } catch (const Error& error) {
+      record.error = error;
+      return record;
+    }
+  }
   if (find(members, "image_files") != nullptr) {
     record.error = Error::request("NotImplementedError", "image_files is not supported yet");
   } else if (content == nullptr) {

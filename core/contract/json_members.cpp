@@ -17,11 +17,10 @@ namespace {
 /// no inner bracket.
 class Cutter {
  public:
-  Cutter(std::string_view text, char open, char close) : text_(text) {
-    if (text_.starts_with("\xEF\xBB\xBF")) pos_ = 3;
+  Cutter(std::string_view text, char open, char close)
+      : text_(decode_json_bytes(text)), close_(close) {
     skip_space();
     if (next() != open) fail_form();
-    close_ = close;
   }
 
   /// Moves to the next piece; false behind the last one.
@@ -95,7 +94,7 @@ class Cutter {
 
   std::string_view text_;
   std::size_t pos_ = 0;
-  char close_ = '\0';
+  char close_;
   bool first_ = true;
 };
 

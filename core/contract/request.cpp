@@ -96,6 +96,8 @@ Request Request::parse(std::string_view bytes) {
   return Request(std::move(body));
 }
 
+std::string_view Request::state() const { return body_->state; }
+
 std::size_t Request::image_count() const {
   const std::optional<JsonValue>& images = body_->images;
   if (!images || images->is_null()) return 0;
