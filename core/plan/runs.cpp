@@ -14,13 +14,13 @@ std::vector<Run> runs_of(const Forest& forest) {
         s.parent < 0 ? -1 : run_at_or_above[static_cast<std::size_t>(s.parent)];
     run_at_or_above[i] = parent;
     if (s.n_rows == 0) continue;
-    if (parent >= 0) runs[static_cast<std::size_t>(parent)].has_children = true;
     run_at_or_above[i] = static_cast<std::int32_t>(runs.size());
+    if (parent >= 0) runs[static_cast<std::size_t>(parent)].last_child = run_at_or_above[i];
     runs.push_back({.parent = parent,
                     .row_begin = s.row_begin,
                     .n_rows = s.n_rows,
                     .n_before = s.n_before,
-                    .has_children = false});
+                    .last_child = -1});
   }
   return runs;
 }
@@ -33,6 +33,27 @@ std::vector<std::int64_t> chain_rows(const std::vector<Run>& runs, std::size_t r
     i = r.parent;
   }
   return rows;
+}
+
+StateSlots assign_state_slots(const std::vector<Run>& runs) {
+  StateSlots slots;
+  std::vector<std::int32_t> unused;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::int32_t parent = runs[i].parent;
+    std::int32_t slot = 0;
+    if (parent >= 0 &&
+        runs[static_cast<std::size_t>(parent)].last_child == static_cast<std::int32_t>(i)) {
+      slot = slots.slot[static_cast<std::size_t>(parent)];
+    } else if (!unused.empty()) {
+      slot = unused.back();
+      unused.pop_back();
+    } else {
+      slot = slots.n_slots++;
+    }
+    slots.slot.push_back(slot);
+    if (runs[i].last_child < 0) unused.push_back(slot);
+  }
+  return slots;
 }
 
 std::size_t run_of_row(const std::vector<Run>& runs, std::int64_t row) {
