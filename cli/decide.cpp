@@ -64,7 +64,7 @@ class DecideRun {
         model_(open_model_files(options.model)),
         encoder_(open_encoder(model_, options.model)),
         weights_(open_weights(model_)),
-        engine_(open_engine(options.device, weights_, options.n_threads)),
+        engine_(open_engine(options.device, weights_, encoder_.label_ids(), options.n_threads)),
         threshold_(options.threshold.value_or(weights_->decision().threshold)),
         fingerprint_(make_fingerprint()),
         output_(open_output()),

@@ -50,11 +50,12 @@ std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model) {
 }
 
 std::unique_ptr<Engine> open_engine(const std::string& device,
-                                    std::shared_ptr<const Checkpoint> checkpoint, int n_threads) {
+                                    std::shared_ptr<const Checkpoint> checkpoint,
+                                    std::span<const std::int32_t, 32> label_ids, int n_threads) {
   if (device != "auto" && device != "cpu") {
     fail(ErrorKind::kDevice, "--device {}: this build has no CUDA engine", device);
   }
-  return make_cpu_engine(std::move(checkpoint), n_threads);
+  return make_cpu_engine(std::move(checkpoint), label_ids, n_threads);
 }
 
 }  // namespace jemm::cli

@@ -1,7 +1,9 @@
 // --model and the options beside it: from text to open files, checkpoint, encoder and engine.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "checkpoint/checkpoint.h"
@@ -35,8 +37,9 @@ Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
 /// Opens and checks the weights. Throws Error(kInput).
 std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model);
 
-/// `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice) when this build or machine lacks it.
+/// `label_ids`: the head's rows to read. `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice) when this build or machine lacks it.
 std::unique_ptr<Engine> open_engine(const std::string& device,
-                                    std::shared_ptr<const Checkpoint> checkpoint, int n_threads);
+                                    std::shared_ptr<const Checkpoint> checkpoint,
+                                    std::span<const std::int32_t, 32> label_ids, int n_threads);
 
 }  // namespace jemm::cli

@@ -1,32 +1,17 @@
 // A model's weights with what describes them, from files or from a formula. Knows no device.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/files.h"
 #include "checkpoint/config.h"
+#include "checkpoint/tensor.h"
 
 namespace jemm {
-
-enum class DType { kBf16, kF16, kF32 };
-std::size_t dtype_size(DType dtype);
-std::string_view dtype_name(DType dtype);
-
-/// A tensor's bytes, little-endian, row-major, valid while `data` lives.
-struct Tensor {
-  DType dtype = DType::kBf16;
-  std::vector<std::int64_t> shape;
-  Blob data;
-
-  std::int64_t size() const;  ///< number of elements
-};
 
 /// One low-rank update of a linear layer: y += scale * (x A^T) B^T.
 struct LoraPair {

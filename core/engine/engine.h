@@ -6,9 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/stages.h"
+#include "engine/timings.h"
 #include "plan/forest.h"
 
 namespace jemm {
@@ -17,7 +18,8 @@ namespace jemm {
 class Tap {
  public:
   virtual ~Tap() = default;
-  /// `row`: packed row of the forest. values: [width] float32.
+  /// Called once a stage (names: stages.h) for each entry of forest.read_rows, in that order.
+  /// `row`: packed row of the forest. values: [width] float32, valid during the call.
   virtual void observe(std::string_view stage, std::int64_t row, std::span<const float> values) = 0;
 };
 
@@ -28,9 +30,10 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  /// Logits of the 32 labels for every entry of forest.read_rows, in that order. The time spent in
-  /// the engine's stages is added to `times` (its total is not). `tap`, when given, sees the read
-  /// rows of every stage. Throws Error(kDevice).
+  /// Logits of the 32 labels for every entry of forest.read_rows, in that order. Not-a-number and
+  /// infinity are handed on as they come. The time spent in the engine's stages is added to `times`
+  /// (its total is not). `tap`, when given, sees the read rows of every stage. Throws Error(kDevice)
+  /// for an unusable forest or a token outside the vocabulary.
   virtual std::vector<LabelLogits> forward(const Forest& forest, StageTimes& times,
                                            Tap* tap = nullptr) = 0;
 

@@ -17,7 +17,7 @@
 #include "contract/answer.h"
 #include "engine/engine.h"
 #include "evaluate/encoder.h"
-#include "engine/stages.h"
+#include "engine/timings.h"
 
 namespace jemm {
 

@@ -8,6 +8,9 @@
 
 namespace jemm {
 
+/// A position on the three rotary axes (time, height, width); text has the same on all of them.
+using Position = std::array<std::int32_t, 3>;
+
 /// A run of token rows that starts from its parent's end: attention sees the ancestors' keys and
 /// values, the convolution the parent's last inputs, the delta rule the parent's final state.
 struct Segment {
@@ -17,22 +20,30 @@ struct Segment {
   std::int64_t n_before = 0;   ///< rows of all ancestors together
 };
 
-/// All segments' rows packed in one matrix, parents before children.
+/// All segments' rows packed in one matrix, without gaps, in the order of the segments, parents
+/// before children. A segment's chain is its ancestors' rows from the root on, then its own.
 struct Forest {
   std::vector<Segment> segments;
-  std::vector<std::int32_t> token_ids;                   // [rows]
-  std::vector<std::array<std::int32_t, 3>> positions;    // [rows], the three rotary axes
-  std::vector<std::int64_t> read_rows;                   // rows whose logits are wanted, ascending
+  std::vector<std::int32_t> token_ids;  // [rows]
+  std::vector<Position> positions;      // [rows]
+  /// Rows whose logits are wanted: one entry a call of read_last_row, in the order of the calls.
+  /// Results come in this order. A row may stand here more than once.
+  std::vector<std::int64_t> read_rows;
 
   std::int64_t n_rows() const { return static_cast<std::int64_t>(token_ids.size()); }
 
-  /// Adds a segment and returns its index. Text positions continue the parent's on all three axes
-  /// from its last position + 1; `positions`, when not empty, gives them instead.
+  /// Adds a segment and returns its index. Without explicit positions the rows count up by one on
+  /// all three axes, from 0 in a root, else from one past the largest axis of the last row of the
+  /// parent's chain (so that text goes on behind an image). `explicit_positions`, when not empty,
+  /// has one entry a token. Throws Error(kDevice) for a parent that is not there, a wrong number
+  /// of positions, or positions beyond 32 bits.
   std::int32_t add(std::int32_t parent, std::span<const std::int32_t> tokens,
-                   std::span<const std::array<std::int32_t, 3>> explicit_positions = {});
-  /// Marks the last row of a segment's chain to be read; returns its index in read_rows order of
-  /// calls. A segment without rows reads its nearest ancestor's last row.
-  void read_last_row(std::int32_t segment);
+                   std::span<const Position> explicit_positions = {});
+
+  /// Asks for the logits after the last row of the segment's chain: its own last row or, when it
+  /// has none, that of its nearest ancestor with rows. Returns the index of the result. Throws
+  /// Error(kDevice) when the chain has no rows.
+  std::int64_t read_last_row(std::int32_t segment);
 };
 
 /// Throws Error(kDevice) when indices are out of order or out of range.

@@ -1,0 +1,42 @@
+// The base model's tensors in one safetensors file or several, checked against the registry.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "checkpoint/registry.h"
+#include "checkpoint/safetensors.h"
+
+namespace jemm {
+
+class BaseWeights {
+ public:
+  /// Reads model.safetensors, or without it the shards that model.safetensors.index.json names
+  /// (Transformers prefers them in this order too). Throws Error(kInput) that lists what is missing,
+  /// unexpected (but for "mtp.*", the multi-token heads that the model ignores) or of another shape
+  /// or type.
+  BaseWeights(const FileSource& base, const TensorRegistry& registry);
+
+  /// `info` must be the registry's.
+  Tensor tensor(const TensorInfo& info) const;
+  /// Names of the safetensors files read, and of the index when it decided.
+  const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  struct Place {
+    const SafetensorsFile* file = nullptr;
+    const SafetensorsEntry* entry = nullptr;
+  };
+  void read_sharded(const FileSource& base);
+  void place_all(const FileSource& base);
+  void check_shapes() const;
+
+  const TensorRegistry& registry_;
+  std::vector<std::string> files_;
+  std::vector<std::unique_ptr<SafetensorsFile>> shards_;
+  std::vector<Place> places_;  // one a tensor of the registry
+};
+
+}  // namespace jemm

@@ -1,0 +1,17 @@
+// Operations on every element alone. Knows no layouts.
+#pragma once
+
+#include <cstdint>
+
+namespace jemm::cpu {
+
+/// out = gate / (1 + exp(-gate)) * x. `out` may be one of the inputs.
+void silu_multiply(const float* gate, const float* x, float* out, std::int64_t n);
+
+/// out = x * sigmoid(gate). `out` may be one of the inputs.
+void sigmoid_multiply(const float* gate, const float* x, float* out, std::int64_t n);
+
+/// sum += x.
+void add(const float* x, float* sum, std::int64_t n);
+
+}  // namespace jemm::cpu

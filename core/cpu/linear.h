@@ -1,0 +1,37 @@
+// Linear layers with their low-rank updates, on tiles. Weights stay as the checkpoint has them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "checkpoint/checkpoint.h"
+#include "cpu/context.h"
+#include "cpu/tiles.h"
+
+namespace jemm::cpu {
+
+/// y = W x + scale B (A x), W [n_out, n_in] in any of the weight types, computed in float32.
+struct Linear {
+  Tensor weight;
+  std::optional<LoraPair> lora;
+
+  std::int64_t n_out() const { return weight.shape[0]; }
+  std::int64_t n_in() const { return weight.shape[1]; }
+};
+
+struct LinearJob {
+  const Linear& layer;
+  Tiles& out;
+};
+
+/// Applies several layers to the same input. The work is split over panels of W's rows, widened
+/// to float32 once for all blocks of rows: W's panel [n, n_in] times a block [n_in, 64] is the
+/// output's block, in place. Sums are in the order of products.h; the update is added to them.
+void apply(Context& context, const Tiles& x, std::span<const LinearJob> jobs);
+
+/// out = silu(gate(x)) * up(x), without the two [rows, F] intermediates.
+void apply_swiglu(Context& context, const Tiles& x, const Linear& gate, const Linear& up,
+                  Tiles& out);
+
+}  // namespace jemm::cpu

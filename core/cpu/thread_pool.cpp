@@ -1,0 +1,94 @@
+#include "cpu/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace jemm::cpu {
+
+struct ThreadPool::State {
+  std::mutex mutex;
+  std::condition_variable work;  // a new round, or the end
+  std::condition_variable done;  // the last helper left the round
+  std::uint64_t round = 0;
+  int n_busy = 0;  // helpers still in the round
+  bool ending = false;
+  std::exception_ptr error;
+
+  const std::function<void(std::int64_t, int)>* run = nullptr;
+  std::int64_t n_tasks = 0;
+  std::atomic<std::int64_t> next_task{0};
+  std::vector<std::thread> helpers;
+
+  // Takes tasks until none is left; longer ones should come first.
+  void take_tasks(int worker) {
+    try {
+      for (std::int64_t task = next_task++; task < n_tasks; task = next_task++) {
+        (*run)(task, worker);
+      }
+    } catch (...) {
+      next_task = n_tasks;
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+
+  void help(int worker) {
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex);
+    while (true) {
+      work.wait(lock, [&] { return ending || round != seen; });
+      if (ending) return;
+      seen = round;
+      lock.unlock();
+      take_tasks(worker);
+      lock.lock();
+      if (--n_busy == 0) done.notify_one();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int n_threads) : state_(std::make_unique<State>()) {
+  for (int worker = 1; worker < n_threads; ++worker) {
+    state_->helpers.emplace_back([this, worker] { state_->help(worker); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->ending = true;
+  }
+  state_->work.notify_all();
+  for (std::thread& helper : state_->helpers) helper.join();
+}
+
+int ThreadPool::n_workers() const { return static_cast<int>(state_->helpers.size()) + 1; }
+
+void ThreadPool::parallel_for(std::int64_t n_tasks,
+                              const std::function<void(std::int64_t, int)>& run) {
+  State& state = *state_;
+  const bool alone = n_tasks <= 1 || state.helpers.empty();
+  {
+    const std::lock_guard lock(state.mutex);
+    state.error = nullptr;
+    state.run = &run;
+    state.n_tasks = n_tasks;
+    state.next_task = 0;
+    if (!alone) {
+      state.n_busy = static_cast<int>(state.helpers.size());
+      ++state.round;
+    }
+  }
+  if (!alone) state.work.notify_all();
+  state.take_tasks(0);
+  std::unique_lock lock(state.mutex);
+  state.done.wait(lock, [&] { return state.n_busy == 0; });
+  if (state.error) std::rethrow_exception(state.error);
+}
+
+}  // namespace jemm::cpu
