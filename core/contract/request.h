@@ -39,6 +39,8 @@ class Request {
   Request& operator=(Request&&) noexcept;
   ~Request();
 
+  /// The state as every prompt shows it.
+  std::string_view state() const;
   /// Number of images; throws when `images` is not absent, null or a list of at most 4 entries.
   std::size_t image_count() const;
   /// Entry i as text (base64 or data URL, undecoded); throws when it is not a string.

@@ -46,9 +46,20 @@ class CpuEngine : public Engine {
 
   const std::string& fingerprint() const override { return fingerprint_; }
 
-  std::vector<LabelLogits> forward(const Forest& forest, Tap* tap) override {
+  std::vector<LabelLogits> forward(const Forest& forest, StageTimes& times, Tap* tap) override {
     check_forest(forest);
     if (forest.read_rows.empty()) return {};
+    {
+      const StageTimer timer(times[Stage::kText]);
+      run_text(forest, tap);
+    }
+    const StageTimer timer(times[Stage::kHead]);
+    return read_logits(forest.read_rows.size());
+  }
+
+ private:
+  /// Embedding, layers and final norm; leaves the read rows, normed, in normed_.
+  void run_text(const Forest& forest, Tap* tap) {
     PassPlan plan{.runs = runs_of(forest), .slots = {}, .rotary = {}};
     plan.slots = assign_state_slots(plan.runs);
     make_rotary_table(config_, forest.positions, plan.rotary);
@@ -82,9 +93,11 @@ class CpuEngine : public Engine {
     }
     rms_norm(context_, read_x_, weights_.final_norm, eps_, normed_);
     if (tap != nullptr) show(*tap, kFinalNormStage, normed_, true, forest.read_rows);
-    apply(context_, normed_, {{{weights_.head, logits_}}});
+  }
 
-    std::vector<LabelLogits> results(forest.read_rows.size());
+  std::vector<LabelLogits> read_logits(std::size_t n_reads) {
+    apply(context_, normed_, {{{weights_.head, logits_}}});
+    std::vector<LabelLogits> results(n_reads);
     for (std::size_t i = 0; i < results.size(); ++i) {
       for (std::size_t label = 0; label < results[i].size(); ++label) {
         results[i][label] = logits_.at(static_cast<std::int64_t>(i),
@@ -94,7 +107,6 @@ class CpuEngine : public Engine {
     return results;
   }
 
- private:
   void embed(const std::vector<std::int32_t>& token_ids) {
     const Tensor& table = weights_.embedding;
     const std::int64_t width = config_.hidden_size;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/timings.h"
 #include "plan/forest.h"
 
 namespace jemm {
@@ -30,9 +31,11 @@ class Engine {
   virtual ~Engine() = default;
 
   /// Logits of the 32 labels for every entry of forest.read_rows, in that order. Not-a-number and
-  /// infinity are handed on as they come. `tap`, when given, sees the read rows of every stage.
-  /// Throws Error(kDevice) for an unusable forest or a token outside the vocabulary.
-  virtual std::vector<LabelLogits> forward(const Forest& forest, Tap* tap = nullptr) = 0;
+  /// infinity are handed on as they come. The time spent in the engine's stages is added to `times`
+  /// (its total is not). `tap`, when given, sees the read rows of every stage. Throws Error(kDevice)
+  /// for an unusable forest or a token outside the vocabulary.
+  virtual std::vector<LabelLogits> forward(const Forest& forest, StageTimes& times,
+                                           Tap* tap = nullptr) = 0;
 
   /// Build, weights, precision and modes; equal fingerprints promise equal answers.
   virtual const std::string& fingerprint() const = 0;

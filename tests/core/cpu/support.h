@@ -53,7 +53,8 @@ inline std::vector<std::int32_t> some_tokens(std::int64_t n, std::uint32_t seed)
 inline LabelLogits logits_alone(Engine& engine, const std::vector<std::int32_t>& tokens) {
   Forest forest;
   forest.read_last_row(forest.add(-1, tokens));
-  return engine.forward(forest).front();
+  StageTimes times;
+  return engine.forward(forest, times).front();
 }
 
 }  // namespace jemm::test

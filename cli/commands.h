@@ -1,0 +1,17 @@
+// The commands that main offers.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace jemm::cli {
+
+/// Adds a subcommand and returns what runs it: an exit code, or an Error.
+using Command = std::function<int()>;
+Command add_decide(CLI::App& app);
+Command add_encode(CLI::App& app);
+
+}  // namespace jemm::cli

@@ -1,0 +1,317 @@
+// jemm decide: answers requests in bulk.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/sha256.h"
+#include "commands.h"
+#include "evaluate/evaluator.h"
+#include "exit_codes.h"
+#include "input.h"
+#include "model.h"
+#include "output.h"
+#include "progress.h"
+#include "render.h"
+#include "resume.h"
+#include "signals.h"
+
+namespace jemm::cli {
+namespace {
+
+struct Shard {
+  std::uint64_t index = 1;  ///< from 1
+  std::uint64_t count = 1;
+};
+
+struct DecideOptions {
+  std::vector<std::string> inputs;
+  ModelOptions model;
+  std::string device = "auto";
+  int n_threads = static_cast<int>(std::thread::hardware_concurrency());
+  std::size_t batch_tokens = EvaluatorOptions{}.batch_tokens;
+  std::optional<double> threshold;
+  std::optional<double> fail_on_undecided;
+  std::uint64_t max_errors = 0;  ///< 0: no limit
+  bool fail_fast = false;
+  Shard shard;
+  std::string out;
+  bool force = false;
+  bool resume = false;
+  bool as_text = false;
+  ProgressMode progress = ProgressMode::kAuto;
+};
+
+/// A request between reading and writing.
+struct Ticket {
+  std::string id;
+  std::uint64_t line = 0;
+  std::string request_sha256;
+};
+
+/// One run of decide: reads records, has them answered, writes what comes back.
+class DecideRun {
+ public:
+  explicit DecideRun(const DecideOptions& options)
+      : options_(options),
+        inputs_(options.inputs),
+        model_(open_model_files(options.model)),
+        encoder_(open_encoder(model_, options.model)),
+        weights_(open_weights(model_)),
+        engine_(open_engine(options.device, weights_, encoder_.label_ids(), options.n_threads)),
+        threshold_(options.threshold.value_or(weights_->decision().threshold)),
+        fingerprint_(make_fingerprint()),
+        output_(open_output()),
+        progress_(options.progress, "requests"),
+        evaluator_(encoder_, *engine_, weights_->decision(), {.batch_tokens = options.batch_tokens},
+                   [this](RequestResult&& result) { write(std::move(result)); }) {
+    if (options.resume) answered_.emplace(options.out);
+  }
+
+  int run() {
+    try {
+      read_all();
+    } catch (const Error&) {
+      progress_.clear();
+      throw;
+    }
+    output_.close();
+    progress_.clear();
+    return summarise();
+  }
+
+ private:
+  std::string make_fingerprint() const;
+  Output open_output() const;
+  void read_all();
+  void take(Record&& record);
+  bool already_answered(const Ticket& ticket);
+  void check_no_answers_left();
+  void write(RequestResult&& result);
+  void note_failure();
+  int summarise() const;
+
+  const DecideOptions& options_;
+  Inputs inputs_;
+  ModelFiles model_;
+  Encoder encoder_;
+  std::shared_ptr<const Checkpoint> weights_;
+  std::unique_ptr<Engine> engine_;
+  double threshold_;
+  std::string fingerprint_;
+  Output output_;
+  Progress progress_;
+  Evaluator evaluator_;
+  std::optional<AnsweredLines> answered_;  ///< set while earlier lines may be left
+  std::deque<Ticket> tickets_;
+  std::uint64_t n_read_ = 0;   ///< records of all shards
+  std::uint64_t n_done_ = 0;
+  std::uint64_t n_kept_ = 0;   ///< of them, answered by an earlier run
+  std::uint64_t n_failed_ = 0;
+  std::uint64_t n_questions_ = 0;
+  std::uint64_t n_undecided_ = 0;
+  bool stopped_ = false;       ///< nothing more is written
+};
+
+/// What an answer depends on beside the request: two runs with equal fingerprints agree.
+std::string DecideRun::make_fingerprint() const {
+  const Tokenizer::Description& tokenizer = encoder_.tokenizer().description();
+  return sha256_hex(fmt::format("{} template={} tokenizer={} temperature={} threshold={}",
+                                engine_->fingerprint(), encoder_.template_sha256(),
+                                tokenizer.pattern, weights_->decision().temperature, threshold_))
+      .substr(0, 32);
+}
+
+Output DecideRun::open_output() const {
+  if (options_.out.empty()) return Output::standard_output();
+  return options_.resume ? Output::resume(options_.out) : Output::create(options_.out, options_.force);
+}
+
+void DecideRun::read_all() {
+  Record record;
+  while (!stopped_) {
+    const ReadStatus status =
+        inputs_.next(record, evaluator_.in_flight() > 0 ? Wait::kNo : Wait::kYes);
+    if (status == ReadStatus::kNotYet) {
+      evaluator_.flush();
+    } else if (status == ReadStatus::kLine) {
+      if (n_read_++ % options_.shard.count == options_.shard.index - 1) take(std::move(record));
+    } else {
+      break;
+    }
+  }
+  evaluator_.flush();
+  if (!interrupted() && !stopped_) check_no_answers_left();
+}
+
+void DecideRun::take(Record&& record) {
+  Ticket ticket{std::move(record.id), record.line, sha256_hex(record.body)};
+  if (answered_ && already_answered(ticket)) return;
+  if (interrupted()) return;
+  tickets_.push_back(std::move(ticket));
+  if (record.error) {
+    evaluator_.refuse(*record.error);
+  } else {
+    evaluator_.submit(record.body);
+  }
+}
+
+/// Lines of an earlier run stand in input order, so each is met by its own request.
+bool DecideRun::already_answered(const Ticket& ticket) {
+  AnsweredLine line;
+  if (!answered_->next(line)) {
+    if (!interrupted()) {
+      output_.truncate(answered_->kept_bytes());
+      answered_.reset();
+    }
+    return false;
+  }
+  const char* difference = line.id != ticket.id                           ? "answers another request"
+                           : line.request_sha256 != ticket.request_sha256 ? "answers a request that has changed since"
+                           : line.engine != fingerprint_                  ? "was answered by another engine, model or threshold"
+                                                                          : nullptr;
+  if (difference != nullptr) {
+    fail(ErrorKind::kUsage, "--resume: line {} of {} {}; --force starts over", answered_->n_lines(),
+         options_.out, difference);
+  }
+  ++n_done_;
+  ++n_kept_;
+  n_questions_ += line.n_questions;
+  n_undecided_ += line.n_undecided;
+  if (line.failed) note_failure();
+  return true;
+}
+
+/// At the end of the input no earlier line may be left over.
+void DecideRun::check_no_answers_left() {
+  if (!answered_) return;
+  AnsweredLine line;
+  if (answered_->next(line)) {
+    fail(ErrorKind::kUsage, "--resume: {} has more lines than the input has requests",
+         options_.out);
+  }
+  output_.truncate(answered_->kept_bytes());
+  if (n_kept_ > 0) {
+    log_line(fmt::format("all {} requests are already answered in {}", n_kept_, options_.out));
+  }
+}
+
+void DecideRun::write(RequestResult&& result) {
+  const Ticket ticket = std::move(tickets_.front());
+  tickets_.pop_front();
+  if (stopped_) return;
+  const ResultContext context{.id = ticket.id,
+                              .line = ticket.line,
+                              .request_sha256 = ticket.request_sha256,
+                              .engine = fingerprint_,
+                              .threshold = threshold_};
+  const std::string text =
+      options_.as_text ? result_text(result, context) : result_line(result, context);
+  if (!output_.write(text)) {
+    stopped_ = true;
+    return;
+  }
+  ++n_done_;
+  n_questions_ += result.questions.size();
+  n_undecided_ += count_undecided(result, threshold_);
+  if (result.error) note_failure();
+  progress_.update(n_done_, n_failed_, inputs_.fraction_read());
+}
+
+void DecideRun::note_failure() {
+  ++n_failed_;
+  if (options_.fail_fast || n_failed_ == options_.max_errors) stopped_ = true;
+}
+
+int DecideRun::summarise() const {
+  if (interrupted()) {
+    log_line(fmt::format("interrupted after {} requests", n_done_));
+    return kInterrupted;
+  }
+  if (n_failed_ > 0) {
+    log_line(fmt::format("{} of {} requests failed", n_failed_, n_done_));
+    return kSomeFailed;
+  }
+  if (n_done_ == 0 && !stopped_) {
+    log_line("error: the input holds no requests");
+    return kNoRequests;
+  }
+  if (options_.fail_on_undecided && n_questions_ > 0) {
+    const double rate = static_cast<double>(n_undecided_) / static_cast<double>(n_questions_);
+    if (rate > *options_.fail_on_undecided) {
+      log_line(fmt::format("{} of {} questions are undecided, over the limit of {}", n_undecided_,
+                           n_questions_, *options_.fail_on_undecided));
+      return kGateFailed;
+    }
+  }
+  return kOk;
+}
+
+Shard parse_shard(const std::string& text) {
+  Shard shard;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "%lu/%lu%c", &shard.index, &shard.count, &end) != 2 ||
+      shard.index < 1 || shard.index > shard.count) {
+    throw CLI::ValidationError("--shard", "takes I/N with 1 <= I <= N, not " + text);
+  }
+  return shard;
+}
+
+}  // namespace
+
+Command add_decide(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
+  auto options = std::make_shared<DecideOptions>();
+  command->footer(
+      "Examples:\n"
+      "  jemm decide < requests.jsonl > answers.jsonl\n"
+      "  jemm decide --model BASE+ADAPTER --out answers.jsonl requests.jsonl\n"
+      "  jemm decide --resume --out answers.jsonl requests.jsonl\n"
+      "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine,\n"
+      "  5 no requests, 6 input or output, 130 interrupted");
+  command->add_option("INPUT", options->inputs,
+                      "JSON-lines files, directories of fixtures, or - for standard input");
+  add_model_options(*command, options->model);
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const bool known = text == "auto" || text == "cpu" || text.rfind("cuda", 0) == 0;
+            return known ? std::string() : "no such device: " + text;
+          },
+          "DEVICE"));
+  command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--batch-tokens", options->batch_tokens,
+                      "Most token rows of one pass; several requests share it")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
+  command->add_option("--threshold", options->threshold,
+                      "Confidences below it are undecided; default: the adapter's")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--fail-on-undecided", options->fail_on_undecided,
+                      "Exit 1 when more than this share of the questions is undecided")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
+  command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
+      ->check(CLI::PositiveNumber);
+  command->add_option_function<std::string>(
+      "--shard", [options](const std::string& text) { options->shard = parse_shard(text); },
+      "I/N: only every N-th request, from the I-th (1 to N)");
+  CLI::Option* out = command->add_option("--out", options->out, "Write to this new file");
+  CLI::Option* force =
+      command->add_flag("--force", options->force, "Overwrite the file of --out")->needs(out);
+  command->add_flag("--resume", options->resume, "Go on with the file of --out")
+      ->needs(out)
+      ->excludes(force);
+  command->add_option("--format", options->as_text, "json (the default) or text, for reading")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
+  add_progress_option(*command, options->progress);
+  return [options] { return DecideRun(*options).run(); };
+}
+
+}  // namespace jemm::cli

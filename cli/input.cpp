@@ -1,0 +1,182 @@
+#include "input.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/files.h"
+#include "contract/answer.h"
+#include "contract/json.h"
+#include "contract/json_members.h"
+#include "contract/request.h"
+
+namespace jemm::cli {
+namespace {
+
+// A body inside a JSON string may take six bytes for one ("\u0041"); ids and the like come on top.
+constexpr std::size_t kMaxLineBytes = 6 * kMaxBodyBytes + (std::size_t{1} << 20);
+
+const JsonMember* find(const std::vector<JsonMember>& members, std::string_view key) {
+  const auto last = std::find_if(members.rbegin(), members.rend(),
+                                 [&](const JsonMember& member) { return member.key == key; });
+  return last == members.rend() ? nullptr : &*last;
+}
+
+bool is_string(const JsonMember& member) { return member.value.front() == '"'; }
+
+bool is_id(const JsonMember& member) {
+  const std::string_view value = member.value;
+  return is_string(member) ||
+         std::all_of(value.begin(), value.end(), [](char c) { return c == '-' || (c >= '0' && c <= '9'); });
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+}  // namespace
+
+Record parse_record(std::string line, const std::string& default_id) {
+  Record record;
+  record.id = json_string(default_id);
+  if (line.size() > kMaxLineBytes) {
+    record.error = Error::request("ValueError", "invalid request size");
+    return record;
+  }
+  std::vector<JsonMember> members;
+  try {
+    members = json_members(line);
+  } catch (const Error&) {
+    record.body = std::move(line);  // not an object: the request reader words the refusal
+    return record;
+  }
+  const bool bare = find(members, "questions") != nullptr;
+  const JsonMember* content = nullptr;
+  for (const char* key : {"raw", "request", "body"}) {
+    if (!bare && content == nullptr) content = find(members, key);
+  }
+  const JsonMember* id = find(members, "id");
+  if (id == nullptr && !bare) id = find(members, "custom_id");
+  if (id != nullptr && (bare ? is_string(*id) : is_id(*id))) record.id = id->value;
+
+  if (!bare) {
+    try {
+      parse_json(decode_json_bytes(line));
+    } catch (const Error& error) {
+      record.error = error;
+      return record;
+    }
+  }
+  if (find(members, "image_files") != nullptr) {
+    record.error = Error::request("NotImplementedError", "image_files is not supported yet");
+  } else if (content == nullptr) {
+    record.body = std::move(line);
+  } else if (content->key == "raw") {
+    if (is_string(*content)) {
+      record.body = json_string_value(content->value);
+    } else {
+      record.error = Error::request("ValueError", "raw must be a string that holds a request body");
+    }
+  } else {
+    record.body = content->value;
+  }
+  return record;
+}
+
+Inputs::Inputs(const std::vector<std::string>& paths) {
+  if (paths.empty()) add("-");
+  for (const std::string& path : paths) add(path);
+}
+
+void Inputs::add(const std::string& text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (text == "-") {
+    sources_.push_back({text, false});
+    total_bytes_.reset();
+    return;
+  }
+  if (!fs::is_directory(text, error)) {
+    if (!fs::exists(text, error)) fail(ErrorKind::kIo, "cannot open {}: no such file", text);
+    sources_.push_back({text, false});
+    const std::uintmax_t size = fs::file_size(text, error);
+    if (error) total_bytes_.reset();
+    if (total_bytes_) *total_bytes_ += size;
+    return;
+  }
+  std::vector<Source> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(text)) {
+    const std::string extension = entry.path().extension().string();
+    if (!entry.is_regular_file() || (extension != ".jsonl" && extension != ".json")) continue;
+    found.push_back({entry.path(), extension == ".json"});
+    if (total_bytes_) *total_bytes_ += entry.file_size();
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Source& a, const Source& b) { return a.path < b.path; });
+  sources_.insert(sources_.end(), found.begin(), found.end());
+}
+
+void Inputs::open(const Source& source) {
+  if (source.path == "-") {
+    reader_ = std::make_unique<LineReader>(STDIN_FILENO, false, "standard input", kMaxLineBytes);
+    return;
+  }
+  const int fd = ::open(source.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    fail(ErrorKind::kIo, "cannot open {}: {}", source.path.string(), std::strerror(errno));
+  }
+  reader_ = std::make_unique<LineReader>(fd, true, source.path.string(), kMaxLineBytes);
+}
+
+ReadStatus Inputs::next(Record& record, Wait wait) {
+  for (; source_idx_ < sources_.size(); ++source_idx_) {
+    const Source& source = sources_[source_idx_];
+    if (source.single_request) {
+      ++source_idx_;
+      return next_single(record);
+    }
+    if (!reader_) open(source);
+    std::string line;
+    for (;;) {
+      const ReadStatus status = reader_->next(line, wait);
+      if (status == ReadStatus::kEnd) break;
+      if (status != ReadStatus::kLine) return status;
+      if (is_blank(line)) continue;
+      record = parse_record(std::move(line), default_id(source));
+      record.line = reader_->line_number();
+      return ReadStatus::kLine;
+    }
+    bytes_before_ += reader_->bytes_read();
+    reader_.reset();
+  }
+  return ReadStatus::kEnd;
+}
+
+ReadStatus Inputs::next_single(Record& record) {
+  const std::filesystem::path& path = sources_[source_idx_ - 1].path;
+  const Blob content = map_file(path);
+  bytes_before_ += content.bytes.size();
+  const std::string stem = path.stem().string();
+  record = parse_record(std::string(content.text().substr(0, kMaxLineBytes + 1)), stem);
+  record.id = json_string(stem);
+  record.line = 1;
+  return ReadStatus::kLine;
+}
+
+std::string Inputs::default_id(const Source& source) const {
+  const std::string number = std::to_string(reader_->line_number());
+  if (sources_.size() == 1 || source.path == "-") return number;
+  return source.path.filename().string() + ":" + number;
+}
+
+std::optional<double> Inputs::fraction_read() const {
+  if (!total_bytes_ || *total_bytes_ == 0) return std::nullopt;
+  const std::uint64_t n_read = bytes_before_ + (reader_ ? reader_->bytes_read() : 0);
+  return static_cast<double>(n_read) / static_cast<double>(*total_bytes_);
+}
+
+}  // namespace jemm::cli

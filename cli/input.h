@@ -1,0 +1,60 @@
+// Requests from files, directories and standard input, as (id, body) records in order.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "line_reader.h"
+
+namespace jemm::cli {
+
+/// One request of the input, its body not yet parsed.
+struct Record {
+  std::string id;              ///< JSON text: a string or a number
+  std::string body;            ///< bytes for Request::parse
+  std::optional<Error> error;  ///< the line is no request record; `body` is the line
+  std::uint64_t line = 0;      ///< in its file, from 1
+};
+
+/// Reads a line as a bare body, {"id", "request"}, {"id", "raw"} or {"custom_id", "body"}.
+/// `default_id`: the id of a record without one (plain text).
+Record parse_record(std::string line, const std::string& default_id);
+
+/// The inputs of a command, opened one after the other. A directory stands for its *.jsonl files and
+/// its other *.json files (one request each, its id the file's stem), in name order.
+class Inputs {
+ public:
+  /// `paths`: files, directories or "-"; none means "-". Throws Error(kIo) when one does not exist,
+  /// before anything is read.
+  explicit Inputs(const std::vector<std::string>& paths);
+
+  /// The next record; blank lines are passed over. Throws Error(kIo).
+  ReadStatus next(Record& record, Wait wait);
+
+  /// Share of the input's bytes read so far; unknown unless every input is a regular file.
+  std::optional<double> fraction_read() const;
+
+ private:
+  struct Source {
+    std::filesystem::path path;  ///< "-" for standard input
+    bool single_request = false;
+  };
+
+  void add(const std::string& path);
+  void open(const Source& source);
+  ReadStatus next_single(Record& record);
+  std::string default_id(const Source& source) const;
+
+  std::vector<Source> sources_;
+  std::size_t source_idx_ = 0;
+  std::unique_ptr<LineReader> reader_;
+  std::uint64_t bytes_before_ = 0;  ///< of the sources that are done
+  std::optional<std::uint64_t> total_bytes_ = 0;
+};
+
+}  // namespace jemm::cli

@@ -1,0 +1,59 @@
+// jemm: a table of contents.
+#include <CLI/CLI.hpp>
+#include <map>
+#include <new>
+
+#include "base/error.h"
+#include "commands.h"
+#include "exit_codes.h"
+#include "progress.h"
+#include "signals.h"
+#include "version.h"
+
+namespace jemm::cli {
+namespace {
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage: return kUsage;
+    case ErrorKind::kRequest: return kSomeFailed;
+    case ErrorKind::kIo: return kInputOutput;
+    case ErrorKind::kInput:
+    case ErrorKind::kDevice: return kEngine;
+  }
+  return kEngine;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("jemm: answers JEMM decision requests and checks engines against the reference");
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  std::map<const CLI::App*, Command> commands;
+  for (Command (*add)(CLI::App&) : {add_decide, add_encode}) {
+    Command command = add(app);
+    commands[app.get_subcommands({}).back()] = std::move(command);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  try {
+    return commands.at(app.get_subcommands().front())();
+  } catch (const Error& error) {
+    log_line(fmt::format("error: {}", error.what()));
+    return exit_code(error.kind());
+  } catch (const std::bad_alloc&) {
+    log_line("error: out of memory");
+    return kEngine;
+  }
+}
+
+}  // namespace
+}  // namespace jemm::cli
+
+int main(int argc, char** argv) {
+  jemm::cli::reserve_standard_descriptors();
+  jemm::cli::install_signal_handlers();
+  return jemm::cli::run(argc, argv);
+}

@@ -1,0 +1,45 @@
+// --model and the options beside it: from text to open files, checkpoint, encoder and engine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "engine/engine.h"
+#include "evaluate/encoder.h"
+
+namespace CLI {
+class App;
+}
+
+namespace jemm::cli {
+
+struct ModelOptions {
+  std::string model;                ///< empty: the embedded demonstration checkpoint
+  std::string tokenizer_pattern;
+  bool accept_template = false;
+};
+
+/// Adds --model, --tokenizer-pattern and --accept-template.
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+/// The files that the options name. Throws Error(kUsage) or Error(kIo).
+struct ModelFiles {
+  ModelSpec spec;
+  CheckpointFiles files;
+};
+ModelFiles open_model_files(const ModelOptions& options);
+
+Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
+
+/// Opens and checks the weights. Throws Error(kInput).
+std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model);
+
+/// `label_ids`: the head's rows to read. `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice) when this build or machine lacks it.
+std::unique_ptr<Engine> open_engine(const std::string& device,
+                                    std::shared_ptr<const Checkpoint> checkpoint,
+                                    std::span<const std::int32_t, 32> label_ids, int n_threads);
+
+}  // namespace jemm::cli

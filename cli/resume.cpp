@@ -1,0 +1,72 @@
+#include "resume.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "contract/json_members.h"
+
+namespace jemm::cli {
+namespace {
+
+using Members = std::map<std::string, std::string_view, std::less<>>;
+
+Members members_of(std::string_view object) {
+  Members members;
+  for (JsonMember& member : json_members(object)) members[member.key] = member.value;
+  return members;
+}
+
+std::string_view at(const Members& members, std::string_view key) {
+  const auto found = members.find(key);
+  if (found == members.end()) fail(ErrorKind::kUsage, "no {}", key);
+  return found->second;
+}
+
+AnsweredLine parse_line(std::string_view text) {
+  const Members members = members_of(text);
+  const Members jemm = members_of(at(members, "jemm"));
+  AnsweredLine line;
+  line.id = at(members, "id");
+  line.request_sha256 = json_string_value(at(jemm, "request_sha256"));
+  line.engine = json_string_value(at(jemm, "engine"));
+  line.failed = members.contains("error");
+  if (!line.failed) {
+    line.n_questions = json_members(at(members, "answers")).size();
+    line.n_undecided = json_elements(at(jemm, "undecided")).size();
+  }
+  return line;
+}
+
+}  // namespace
+
+AnsweredLines::AnsweredLines(const std::string& path) : path_(path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return;
+  if (fd < 0) fail(ErrorKind::kIo, "cannot open {}: {}", path, std::strerror(errno));
+  reader_ = std::make_unique<LineReader>(fd, true, path, std::numeric_limits<std::size_t>::max() - 1);
+  size_ = std::filesystem::file_size(path);
+}
+
+bool AnsweredLines::next(AnsweredLine& line) {
+  std::string text;
+  if (!reader_ || reader_->next(text, Wait::kYes) != ReadStatus::kLine) return false;
+  // Result lines end in LF alone; a line that reaches the end of the file without one is torn.
+  if (kept_bytes_ + text.size() >= size_) return false;
+  try {
+    line = parse_line(text);
+  } catch (const Error& error) {
+    fail(ErrorKind::kUsage, "{} line {} is no result line ({}); --force starts over", path_,
+         n_lines_ + 1, error.what());
+  }
+  kept_bytes_ += text.size() + 1;
+  ++n_lines_;
+  return true;
+}
+
+}  // namespace jemm::cli

@@ -1,0 +1,19 @@
+#include "version.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <oneapi/dnnl/dnnl.h>
+#include <openssl/crypto.h>
+
+namespace jemm::cli {
+
+std::string version_text() {
+  const dnnl_version_t* dnnl = dnnl_version();
+  return fmt::format(
+      "jemm {}\nbuild {}, {}\nCUDA not built in\noneDNN {}.{}.{}\n{}\nnlohmann/json {}.{}.{}\nfmt {}",
+      JEMM_VERSION, JEMM_BUILD_TYPE, JEMM_COMPILER, dnnl->major, dnnl->minor, dnnl->patch,
+      OpenSSL_version(OPENSSL_VERSION), NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+      NLOHMANN_JSON_VERSION_PATCH, FMT_VERSION);
+}
+
+}  // namespace jemm::cli

@@ -1,0 +1,1 @@
+jemm_room(image SOURCES envelope.cpp DEPS jemm_base)

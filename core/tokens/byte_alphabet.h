@@ -1,0 +1,16 @@
+// The byte alphabet of byte-level vocabularies: one printable character for each byte.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace jemm {
+
+/// Turns a token as tokenizer.json spells it (`Ġthe`) into the bytes it stands for (` the`).
+/// False when a character is outside the alphabet; `bytes` is then unspecified.
+///
+/// Bytes 21..7E, A1..AC and AE..FF stand for themselves as code points; the other 68, in order,
+/// are U+0100 and up.
+bool alphabet_to_bytes(std::string_view spelled, std::string& bytes);
+
+}  // namespace jemm

@@ -1,0 +1,266 @@
+#include "tokens/tokenizer_json.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "tokens/byte_alphabet.h"
+#include "tokens/json_reader.h"
+#include "tokens/splitter.h"
+
+namespace jemm {
+namespace {
+
+using Json = nlohmann::json;
+using Members = std::map<std::string, std::string_view, std::less<>>;
+
+// The text of each member of an object. Keys outside `known` are refused: a field nobody reads
+// may change what the file means.
+Members members(std::string_view text, const std::string& name,
+                std::initializer_list<std::string_view> known) {
+  JsonReader reader(text, name);
+  Members found;
+  reader.object([&](std::string_view key) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      fail(ErrorKind::kInput, "{}: unknown field {}", name, key);
+    }
+    if (!found.emplace(key, reader.raw()).second) {
+      fail(ErrorKind::kInput, "{}: field {} stands twice", name, key);
+    }
+  });
+  reader.end();
+  return found;
+}
+
+std::string_view need(const Members& object, std::string_view key, const std::string& name) {
+  const auto found = object.find(key);
+  if (found == object.end()) fail(ErrorKind::kInput, "{}: no field {}", name, key);
+  return found->second;
+}
+
+Json value_or_null(const Members& object, std::string_view key, const std::string& name) {
+  const auto found = object.find(key);
+  if (found == object.end()) return nullptr;
+  return parse_json(found->second, fmt::format("{}.{}", name, key));
+}
+
+std::string type_of(const Json& part, const std::string& name) {
+  if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) {
+    fail(ErrorKind::kInput, "{}: expected an object with a type", name);
+  }
+  return part["type"].get<std::string>();
+}
+
+// model.vocab: tokens over the byte alphabet go to `file.vocabulary`, all others, which only
+// merges and added tokens can name, to `file.others`.
+void read_vocabulary(std::string_view text, const std::string& name, TokenizerFile& file) {
+  JsonReader reader(text, name);
+  file.vocabulary.reserve(text.size() / 40, text.size() / 3);
+  std::vector<std::int32_t> ids;
+  std::string bytes;
+  reader.object([&](std::string_view token) {
+    const std::int32_t id = reader.id();
+    ids.push_back(id);
+    const bool fresh = alphabet_to_bytes(token, bytes) ? file.vocabulary.insert(bytes, id)
+                                                       : file.others.insert(token, id);
+    if (!fresh) fail(ErrorKind::kInput, "{}: token {} stands twice", name, token);
+  });
+  reader.end();
+  if (ids.empty()) fail(ErrorKind::kInput, "{}: no entries", name);
+  if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
+  const auto twice = std::adjacent_find(ids.begin(), ids.end());
+  if (twice != ids.end()) fail(ErrorKind::kInput, "{}: id {} stands twice", name, *twice);
+  file.n_vocabulary = ids.size();
+}
+
+// model.merges in either spelling, "a b" or ["a", "b"].
+MergeTable read_merges(std::string_view text, const std::string& name, const TokenizerFile& file) {
+  struct Triple {
+    std::int32_t left, right, joined;
+  };
+  std::vector<Triple> merges;
+  JsonReader reader(text, name);
+  std::string joined;
+  reader.array([&] {
+    std::size_t left_size = 0;
+    if (reader.peek() == '[') {
+      std::size_t parts = 0;
+      joined.clear();
+      reader.array([&] {
+        if (parts == 1) left_size = joined.size();
+        joined += reader.string();
+        ++parts;
+      });
+      if (parts != 2) fail(ErrorKind::kInput, "{}[{}]: not two tokens", name, merges.size());
+    } else {
+      joined = reader.string();
+      left_size = joined.find(' ');
+      if (left_size == std::string::npos || joined.find(' ', left_size + 1) != std::string::npos) {
+        fail(ErrorKind::kInput, "{}[{}]: not two tokens", name, merges.size());
+      }
+      joined.erase(left_size, 1);
+    }
+    const std::string_view whole = joined;
+    const Triple merge{file.spelled_id(whole.substr(0, left_size)),
+                       file.spelled_id(whole.substr(left_size)), file.spelled_id(whole)};
+    if (merge.left < 0 || merge.right < 0 || merge.joined < 0) {
+      fail(ErrorKind::kInput, "{}[{}]: {} + {} or what they make is not in model.vocab", name,
+           merges.size(), whole.substr(0, left_size), whole.substr(left_size));
+    }
+    merges.push_back(merge);
+  });
+  reader.end();
+  if (merges.empty()) fail(ErrorKind::kInput, "{}: no merges", name);
+  MergeTable table(merges.size());
+  for (std::uint32_t rank = 0; rank < merges.size(); ++rank) {
+    table.insert(merges[rank].left, merges[rank].right, {rank, merges[rank].joined});
+  }
+  return table;
+}
+
+// The model's settings that change the ids must have the value of plain byte-level BPE.
+void check_model(const Members& model, const std::string& name) {
+  const Json type = value_or_null(model, "type", name);
+  if (type != "BPE") fail(ErrorKind::kInput, "{}.type: {} is not built, only BPE", name, type.dump());
+  const auto refuse = [&](std::string_view key, std::initializer_list<Json> allowed) {
+    const Json value = value_or_null(model, key, name);
+    if (value.is_null() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+    fail(ErrorKind::kInput, "{}.{}: {} is not built", name, key, value.dump());
+  };
+  refuse("dropout", {0});
+  refuse("unk_token", {});
+  refuse("continuing_subword_prefix", {""});
+  refuse("end_of_word_suffix", {""});
+  refuse("byte_fallback", {false});
+  refuse("ignore_merges", {false});
+}
+
+// normalizer: NFC, nothing, or a sequence of these. Returns whether it is NFC.
+bool read_normalizer(const Json& part, const std::string& name) {
+  if (part.is_null()) return false;
+  const std::string type = type_of(part, name);
+  if (type == "NFC") return true;
+  if (type != "Sequence") fail(ErrorKind::kInput, "{}: normaliser {} is not built", name, type);
+  bool nfc = false;
+  const Json& steps = part.value("normalizers", Json());
+  if (!steps.is_array()) fail(ErrorKind::kInput, "{}: expected a list of normalizers", name);
+  for (const Json& step : steps) {
+    const std::string inner = type_of(step, name);
+    if (inner != "NFC") fail(ErrorKind::kInput, "{}: normaliser {} is not built", name, inner);
+    nfc = true;
+  }
+  return nfc;
+}
+
+// The pattern of a Split step; a problem when its settings are not those of the two known ones.
+void read_split(const Json& step, FileRules& rules) {
+  const Json pattern = step.value("pattern", Json());
+  const Json regex = pattern.is_object() ? pattern.value("Regex", Json()) : Json();
+  for (const SplitPattern known : {SplitPattern::kQwen2, SplitPattern::kQwen3_5}) {
+    if (regex == Json(pattern_regex(known))) rules.pattern = known;
+  }
+  if (!rules.pattern) rules.problem = "pattern " + pattern.dump() + " is not built";
+  if (step.value("behavior", Json()) != "Isolated" || step.value("invert", Json()) != false) {
+    rules.problem = "Split is built only as Isolated and not inverted";
+  }
+}
+
+// pre_tokenizer: types nobody knows are an error at once; settings only where they are followed.
+FileRules read_pre_tokenizer(const Json& part, const std::string& name) {
+  FileRules rules;
+  std::vector<Json> steps;
+  if (!part.is_null()) {
+    if (type_of(part, name) == "Sequence") {
+      const Json list = part.value("pretokenizers", Json());
+      if (!list.is_array()) fail(ErrorKind::kInput, "{}: expected a list of pretokenizers", name);
+      steps.assign(list.begin(), list.end());
+    } else {
+      steps.push_back(part);
+    }
+  }
+  std::string types;
+  for (const Json& step : steps) {
+    const std::string type = type_of(step, name);
+    types += (types.empty() ? "" : ", ") + type;
+    if (type == "Split") {
+      read_split(step, rules);
+    } else if (type == "ByteLevel") {
+      if (step.value("add_prefix_space", Json(true)) != false ||
+          step.value("use_regex", Json(true)) != false) {
+        rules.problem = "ByteLevel is built only without add_prefix_space and use_regex";
+      }
+    } else {
+      fail(ErrorKind::kInput, "{}: pre-tokenizer {} is not built", name, type);
+    }
+  }
+  if (types != "Split, ByteLevel") rules.problem = "steps [" + types + "] are not Split, ByteLevel";
+  if (!rules.problem.empty()) rules.pattern.reset();
+  return rules;
+}
+
+}  // namespace
+
+std::int32_t TokenizerFile::spelled_id(std::string_view spelled) const {
+  std::string bytes;
+  return alphabet_to_bytes(spelled, bytes) ? vocabulary.find(bytes) : others.find(spelled);
+}
+
+AddedToken read_added_token(const Json& entry, const std::string& where) {
+  if (!entry.is_object() || !entry.contains("content") || !entry["content"].is_string()) {
+    fail(ErrorKind::kInput, "{}: expected an object with a content", where);
+  }
+  AddedToken token{entry["content"].get<std::string>(), -1};
+  for (const auto& [key, value] : entry.items()) {
+    if (key == "content" || key == "id" || key == "special" || key == "__type") continue;
+    const bool known = key == "single_word" || key == "lstrip" || key == "rstrip" || key == "normalized";
+    if (!known) fail(ErrorKind::kInput, "{}: unknown field {}", where, key);
+    if (value != false) fail(ErrorKind::kInput, "{}.{}: {} is not built", where, key, value.dump());
+  }
+  if (!entry.contains("normalized") && entry.value("special", Json(false)) != true) {
+    fail(ErrorKind::kInput, "{}.normalized: true, its default, is not built", where);
+  }
+  return token;
+}
+
+TokenizerFile read_tokenizer_json(std::string_view text, const std::string& name) {
+  const Members top = members(text, name,
+                              {"version", "truncation", "padding", "added_tokens", "normalizer",
+                               "pre_tokenizer", "post_processor", "decoder", "model"});
+  for (const std::string_view unread : {"version", "truncation", "padding", "post_processor", "decoder"}) {
+    value_or_null(top, unread, name);  // must at least be JSON
+  }
+  const std::string model_name = name + ": model";
+  const Members model = members(need(top, "model", name), model_name,
+                                {"type", "dropout", "unk_token", "continuing_subword_prefix",
+                                 "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
+                                 "vocab", "merges"});
+  check_model(model, model_name);
+  FileRules rules = read_pre_tokenizer(value_or_null(top, "pre_tokenizer", name), name + ": pre_tokenizer");
+  rules.nfc = read_normalizer(value_or_null(top, "normalizer", name), name + ": normalizer");
+
+  TokenizerFile file{{}, {}, 0, MergeTable(0), {}, std::move(rules)};
+  read_vocabulary(need(model, "vocab", model_name), model_name + ".vocab", file);
+  file.merges = read_merges(need(model, "merges", model_name), model_name + ".merges", file);
+
+  const Json added = value_or_null(top, "added_tokens", name);
+  if (!added.is_null() && !added.is_array()) {
+    fail(ErrorKind::kInput, "{}: added_tokens is not a list", name);
+  }
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    const std::string where = fmt::format("{}: added_tokens[{}]", name, i);
+    AddedToken token = read_added_token(added[i], where);
+    const Json id = added[i].value("id", Json());
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() > 0x7FFFFFFF) {
+      fail(ErrorKind::kInput, "{}.id: expected a number from 0 to 2^31 - 1", where);
+    }
+    token.id = id.get<std::int32_t>();
+    file.added.push_back(std::move(token));
+  }
+  return file;
+}
+
+}  // namespace jemm

@@ -1,0 +1,252 @@
+// jemm decide through the program: line forms, order, errors, exit codes.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <thread>
+
+#include "cli/process.h"
+#include "cli/results.h"
+
+namespace jemm::test {
+
+TEST_CASE("the three line forms carry the same request") {
+  const std::string raw = Json(body(1)).dump();
+  const Finished run = run_jemm({"decide"}, body(1) + "\n" + R"({"id":"b","request":)" + body(1) +
+                                                "}\n" + R"({"id":12,"raw":)" + raw + "}\n" +
+                                                R"({"custom_id":"d","body":)" + body(1) + "}\n");
+  CHECK(run.code == 0);
+  const std::vector<Json> lines = results(run.out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0]["id"] == "1");
+  CHECK(lines[1]["id"] == "b");
+  CHECK(lines[2]["id"] == 12);
+  CHECK(lines[3]["id"] == "d");
+  for (const Json& line : lines) {
+    CHECK(line["answers"] == lines[0]["answers"]);
+    CHECK(line["jemm"]["request_sha256"] == lines[0]["jemm"]["request_sha256"]);
+    CHECK(line["model"] == "JEMM");
+  }
+  CHECK(lines[0]["answers"]["down"]["choice"] == "search");
+}
+
+TEST_CASE("ids: a bare body's own string id, big numbers, surrogates, the line number") {
+  std::string named = body(1);
+  named.insert(1, R"("id":"mine",)");
+  std::string numbered = body(1);
+  numbered.insert(1, R"("id":7,)");
+  const std::string digits = "123456789012345678901234567890";
+  const Finished run = run_jemm(
+      {"decide"}, named + "\n" + numbered + "\n" + "{\"id\":" + digits + ",\"request\":" + body(1) +
+                      "}\n" + R"({"id":"\ud800","request":)" + body(1) + "}\n");
+  CHECK(run.code == 0);
+  std::istringstream out(run.out);
+  for (const std::string expected : {R"({"id":"mine",)", R"({"id":"2",)", R"({"id":123456789012345678901234567890,)", R"({"id":"\ud800",)"}) {
+    std::string line;
+    std::getline(out, line);
+    CHECK(line.substr(0, expected.size()) == expected);
+  }
+}
+
+TEST_CASE("BOM, CRLF, blank lines and a raw U+2028 are fine; line numbers are physical") {
+  std::string separator = body(2);
+  separator.replace(separator.find("case"), 4, "\xE2\x80\xA8");
+  const Finished run = run_jemm({"decide"}, "\xEF\xBB\xBF" + body(0) + "\r\n\r\n  \t\n" + body(1) +
+                                                "\r\n" + separator + "\n\xEF\xBB\xBF" + body(3));
+  CHECK(run.code == 0);
+  const std::vector<Json> lines = results(run.out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0]["id"] == "1");
+  CHECK(lines[1]["id"] == "4");
+  CHECK(lines[2]["id"] == "5");
+  CHECK(lines[3]["id"] == "6");
+}
+
+TEST_CASE("one bad line never stops the run, and a torn last line is its own error") {
+  const Finished run =
+      run_jemm({"decide"}, body(0) + "\nnonsense\n[1]\n{\"id\":\"x\",\"request\":{\"state\":1}}\n" +
+                               "{\"id\":\"y\",\"raw\":5}\n" + body(1) + "\n" + body(2).substr(0, 40));
+  CHECK(run.code == 3);
+  const std::vector<Json> lines = results(run.out);
+  REQUIRE(lines.size() == 7);
+  CHECK(lines[0].contains("answers"));
+  CHECK(lines[1]["error"]["error"] == "JSONDecodeError");
+  CHECK(lines[1]["line"] == 2);
+  CHECK(lines[2]["error"] == Json{{"error", "ValueError"}, {"detail", "request body must be an object"}});
+  CHECK(lines[3]["id"] == "x");
+  CHECK(lines[3]["error"]["detail"] == "no questions");
+  CHECK(lines[4]["id"] == "y");
+  CHECK(lines[4]["error"]["error"] == "ValueError");
+  CHECK(lines[5].contains("answers"));
+  CHECK(lines[6]["error"]["error"] == "JSONDecodeError");
+  CHECK(lines[6]["line"] == 7);
+  CHECK(run.err.find("5 of 7 requests failed") != std::string::npos);
+}
+
+TEST_CASE("--fail-fast and --max-errors stop the run after what was asked") {
+  const std::string input = body(0) + "\nbad\nbad\nbad\n" + body(1) + "\n";
+  const Finished fast = run_jemm({"decide", "--fail-fast"}, input);
+  CHECK(fast.code == 3);
+  CHECK(parse_lines(fast.out).size() == 2);
+  const Finished two = run_jemm({"decide", "--max-errors", "2"}, input);
+  CHECK(two.code == 3);
+  CHECK(parse_lines(two.out).size() == 3);
+  const Finished many = run_jemm({"decide", "--max-errors", "9"}, input);
+  CHECK(many.code == 3);
+  CHECK(parse_lines(many.out).size() == 5);
+}
+
+TEST_CASE("exit codes by class") {
+  const ScratchDir scratch;
+  CHECK(run_jemm({"decide"}, "\n \n").code == 5);
+  CHECK(run_jemm({"decide", "--no-such-flag"}).code == 2);
+  CHECK(run_jemm({"decide", "--shard", "3/2"}, body(0)).code == 2);
+  CHECK(run_jemm({"decide", "--force"}, body(0)).code == 2);
+  CHECK(run_jemm(std::vector<std::string>{}).code == 2);
+  CHECK(run_jemm({"decide", scratch.file("absent.jsonl")}).code == 6);
+  CHECK(run_jemm({"decide", "--model", scratch.file("absent") + "+x"}, body(0)).code == 6);
+  CHECK(run_jemm({"decide", "--device", "cuda"}, body(0)).code == 4);
+  CHECK(run_jemm({"decide", "--out", scratch.file("no/such/dir")}, body(0)).code == 6);
+  CHECK(run_jemm({"--help"}).code == 0);
+  CHECK(run_jemm({"decide", "--help"}).out.find("Examples") != std::string::npos);
+  CHECK(run_jemm({"--version"}).out.find("oneDNN") != std::string::npos);
+}
+
+TEST_CASE("a full disk is an error that names the file, a closed pipe ends quietly") {
+  const Finished full =
+      run_jemm(Process{.arguments = {"decide"}, .input = body(0), .output_file = "/dev/full"});
+  CHECK(full.code == 6);
+  CHECK(full.err.find("standard output") != std::string::npos);
+  const Finished named = run_jemm({"decide", "--out", "/dev/full", "--force"}, body(0));
+  CHECK(named.code == 6);
+  CHECK(named.err.find("/dev/full") != std::string::npos);
+
+  const ScratchDir scratch;
+  const std::string input = scratch.write("in.jsonl", bodies(200));
+  const std::string command =
+      std::string("(" JEMM_PROGRAM " decide ") + input + "; echo $? > " + scratch.file("code") +
+      ") 2> " + scratch.file("err") + " | head -c 10 > /dev/null";
+  CHECK(std::system(command.c_str()) == 0);
+  CHECK(read_text(scratch.file("code")) == "0\n");
+  CHECK(read_text(scratch.file("err")).find("error") == std::string::npos);
+}
+
+TEST_CASE("closed standard streams never turn a failure into success, nor into the data") {
+  const Finished bad = run_jemm(
+      Process{.arguments = {"decide"}, .input = "bad\n", .close_stderr = true});
+  CHECK(bad.code == 3);
+  const ScratchDir scratch;
+  const Finished out = run_jemm(Process{.arguments = {"decide", "--out", scratch.file("o")},
+                                        .input = "bad\n",
+                                        .close_stderr = true});
+  CHECK(out.code == 3);
+  CHECK(parse_lines(read_text(scratch.file("o"))).size() == 1);
+  const std::string command = "echo '" + body(0) + "' | " JEMM_PROGRAM " decide >&- 2>/dev/null";
+  CHECK(WEXITSTATUS(std::system(command.c_str())) == 6);
+}
+
+TEST_CASE("directories: lists and single requests in name order, ids from names") {
+  const ScratchDir scratch;
+  scratch.write("d/b.jsonl", body(1) + "\n" + body(2) + "\n");
+  scratch.write("d/a.json", body(0));
+  scratch.write("d/c.txt", "not a request");
+  const Finished run = run_jemm({"decide", scratch.file("d")});
+  CHECK(run.code == 0);
+  const std::vector<Json> lines = results(run.out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0]["id"] == "a");
+  CHECK(lines[1]["id"] == "b.jsonl:1");
+  CHECK(lines[2]["id"] == "b.jsonl:2");
+}
+
+TEST_CASE("a decision does not depend on its neighbours") {
+  const std::string fixtures = read_text(JEMM_SOURCE_DIR "/fixtures/demo/requests.jsonl");
+  const std::vector<Json> batched = results(run_jemm({"decide"}, fixtures).out);
+  const std::vector<Json> alone =
+      results(run_jemm({"decide", "--batch-tokens", "1", "--threads", "1"}, fixtures).out);
+  CHECK(batched == alone);
+  REQUIRE(batched.size() > 5);
+
+  std::vector<std::string> requests;
+  std::istringstream in(fixtures);
+  for (std::string line; std::getline(in, line);) requests.push_back(line);
+  std::string reversed;
+  for (auto line = requests.rbegin(); line != requests.rend(); ++line) reversed += *line + "\n";
+  std::vector<Json> backwards = results(run_jemm({"decide", "--batch-tokens", "700"}, reversed).out);
+  std::reverse(backwards.begin(), backwards.end());
+  CHECK(backwards == batched);
+}
+
+TEST_CASE("shards partition the input") {
+  const std::string input = bodies(7);
+  const std::vector<Json> whole = results(run_jemm({"decide"}, input).out);
+  std::vector<Json> merged(7);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::vector<Json> part =
+        results(run_jemm({"decide", "--shard", std::to_string(i + 1) + "/3"}, input).out);
+    for (std::size_t k = 0; k < part.size(); ++k) merged.at(3 * k + i) = part[k];
+  }
+  CHECK(merged == whole);
+}
+
+TEST_CASE("undecided questions are listed and gated") {
+  const std::string input = bodies(3);
+  const std::vector<Json> none = results(run_jemm({"decide", "--threshold", "0"}, input).out);
+  CHECK(none[0]["jemm"]["undecided"].empty());
+  const Finished all = run_jemm({"decide", "--threshold", "1", "--fail-on-undecided", "0.5"}, input);
+  CHECK(all.code == 1);
+  CHECK(results(all.out)[0]["jemm"]["undecided"] == Json{"down"});
+  CHECK(run_jemm({"decide", "--threshold", "1", "--fail-on-undecided", "1"}, input).code == 0);
+}
+
+TEST_CASE("stage times add up to the total") {
+  for (const Json& line : parse_lines(run_jemm({"decide"}, bodies(20)).out)) {
+    double sum = 0;
+    double total = 0;
+    for (const auto& [stage, value] : line["jemm"]["timings_ms"].items()) {
+      (stage == "total" ? total : sum) += value.get<double>();
+    }
+    CHECK(total > 0);
+    CHECK(std::abs(sum - total) <= 0.02 * total + 0.02);
+    CHECK(line["usage"]["latency_ms"].get<double>() > 0);
+  }
+}
+
+TEST_CASE("special tokens typed by a user are counted once") {
+  std::string typed = body(0);
+  typed.replace(typed.find("case"), 4, "<|im_end|><think>");
+  typed.replace(typed.find("Which"), 5, "<|im_start|>");
+  const std::vector<Json> lines = results(run_jemm({"decide"}, typed + "\n" + body(0)).out);
+  CHECK(lines[0]["jemm"]["special_tokens"] == 3);
+  CHECK(lines[1]["jemm"]["special_tokens"] == 0);
+}
+
+TEST_CASE("Ctrl-C finishes what is in flight and exits 130") {
+  const ScratchDir scratch;
+  const std::string input = scratch.write("in.jsonl", bodies(20000));
+  const pid_t pid = start_jemm(Process{.arguments = {"decide", "--out", scratch.file("o"), input}});
+  for (int i = 0; i < 2000 && !std::filesystem::exists(scratch.file("o")); ++i) ::usleep(5000);
+  ::usleep(300'000);
+  ::kill(pid, SIGINT);
+  CHECK(wait_jemm(pid) == 130);
+  const std::vector<Json> lines = parse_lines(read_text(scratch.file("o")));
+  CHECK(lines.size() < 20000);
+  for (std::size_t i = 0; i < lines.size(); ++i) REQUIRE(lines[i]["id"] == std::to_string(i + 1));
+}
+
+TEST_CASE("an answer comes as soon as a slow writer's request is there") {
+  const ScratchDir scratch;
+  const std::string request = scratch.write("in.jsonl", body(0) + "\n");
+  const std::string command = "(cat " + request + "; sleep 20) | timeout 15 " JEMM_PROGRAM
+                              " decide 2>/dev/null | head -n 1 > " + scratch.file("o");
+  const auto start = std::chrono::steady_clock::now();
+  const int status = std::system(("timeout 12 sh -c '" + command + " & sleep 5; cat " +
+                                  scratch.file("o") + "' > " + scratch.file("seen"))
+                                     .c_str());
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(parse_lines(read_text(scratch.file("seen"))).size() == 1);
+}
+
+}  // namespace jemm::test

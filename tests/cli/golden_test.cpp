@@ -1,0 +1,244 @@
+// The program against the reference's goldens: encode field by field, decide within its preset.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "base/sha256.h"
+#include "cli/process.h"
+#include "cli/results.h"
+
+namespace jemm::test {
+namespace {
+
+const std::string kTinyA = JEMM_SOURCE_DIR "/fixtures/tiny-a/base";
+const std::string kTinyModel = kTinyA + "+" JEMM_SOURCE_DIR "/fixtures/tiny-a/adapter";
+
+std::vector<Json> golden_cases(const std::string& directory) {
+  std::vector<Json> cases = parse_lines(read_text(directory + "/cases.jsonl"));
+  REQUIRE(!cases.empty());
+  return cases;
+}
+
+bool has_images(const Json& golden) {
+  const Json body = Json::parse(golden["raw"].get<std::string>(), nullptr, false);
+  return body.is_object() && body.contains("images") && !body["images"].is_null() &&
+         !body["images"].empty();
+}
+
+std::string request_lines(const std::vector<Json>& cases) {
+  std::string lines;
+  for (const Json& golden : cases) {
+    lines += Json{{"id", golden["id"]}, {"raw", golden["raw"]}}.dump(-1, ' ', true) + "\n";
+  }
+  return lines;
+}
+
+/// Details that the reference itself words are equal; those of its libraries only in type.
+bool reference_words(const std::string& detail) {
+  static const char* const kBeginnings[] = {
+      "UNSUPPORTED", "question '", "question \"", "images must", "image ", "no questions",
+      "unsupported question type", "choice question needs", "score question needs",
+      "request body must be an object", "invalid request size"};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [&](const char* beginning) { return detail.rfind(beginning, 0) == 0; });
+}
+
+void check_error(const Json& ours, const Json& golden) {
+  CHECK(ours["error"]["error"] == golden["error"]["error"]);
+  const auto detail = golden["error"]["detail"].get<std::string>();
+  if (reference_words(detail)) CHECK(ours["error"]["detail"] == detail);
+}
+
+void check_encode(const std::string& golden_dir, const std::string& model) {
+  const std::vector<Json> cases = golden_cases(golden_dir);
+  const Finished run = run_jemm({"encode", "--model", model}, request_lines(cases));
+  CHECK(run.code == 3);  // some cases are errors
+  const std::vector<Json> ours = parse_lines(run.out);
+  REQUIRE(ours.size() == cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(cases[i]["id"]);
+    CHECK(ours[i]["id"] == cases[i]["id"]);
+    REQUIRE(ours[i]["status"] == cases[i]["status"]);
+    if (cases[i]["status"] == "ok") {
+      CHECK(ours[i]["questions"] == cases[i]["questions"]);
+    } else {
+      CHECK(ours[i]["http"] == cases[i]["http"]);
+      check_error(ours[i], cases[i]);
+    }
+  }
+}
+
+struct Distance {
+  std::vector<double> values;
+
+  void add(const Json& ours, const Json& golden) {
+    REQUIRE(ours.size() == golden.size());
+    for (const auto& [id, p] : golden.items()) {
+      values.push_back(std::abs(ours.at(id).get<double>() - p.get<double>()));
+    }
+  }
+  double median() {
+    std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
+                     values.end());
+    return values[values.size() / 2];
+  }
+  double max() const { return *std::max_element(values.begin(), values.end()); }
+};
+
+/// Text cases of a golden through decide; returns the probabilities' distances.
+Distance check_decide(const std::string& name, const std::string& model) {
+  std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/" + name);
+  std::erase_if(cases, has_images);
+  const Finished run = run_jemm({"decide", "--model", model}, request_lines(cases));
+  const std::vector<Json> ours = results(run.out);
+  REQUIRE(ours.size() == cases.size());
+  Distance distance;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Json& golden = cases[i];
+    CAPTURE(golden["id"]);
+    CHECK(ours[i]["id"] == golden["id"]);
+    if (golden["status"] != "ok") {
+      check_error(ours[i], golden);
+      continue;
+    }
+    const Json& response = golden["response"];
+    CHECK(ours[i]["model"] == response["model"]);
+    CHECK(ours[i]["usage"] == response["usage"]);
+    REQUIRE(ours[i]["answers"].size() == response["answers"].size());
+    for (const auto& [id, answer] : response["answers"].items()) {
+      const Json& mine = ours[i]["answers"].at(id);
+      std::vector<std::string> our_fields;
+      std::vector<std::string> fields;
+      for (const auto& [field, value] : mine.items()) our_fields.push_back(field);
+      for (const auto& [field, value] : answer.items()) fields.push_back(field);
+      CHECK(our_fields == fields);
+      distance.add(mine["probabilities"], answer["probabilities"]);
+    }
+  }
+  REQUIRE(!distance.values.empty());
+  return distance;
+}
+
+}  // namespace
+
+TEST_CASE("encode gives the contract golden field by field") {
+  check_encode(JEMM_SOURCE_DIR "/golden/contract", kTinyA);
+}
+
+TEST_CASE("the edge bodies, as bytes") {
+  // One request a file, so that bodies may hold any byte.
+  const ScratchDir scratch;
+  const std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/bodies");
+  const auto decode = [](const std::string& base64) {
+    std::string bytes;
+    unsigned bits = 0;
+    int n_bits = 0;
+    for (const char c : base64) {
+      static const std::string kAlphabet =
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+      if (c == '=') break;
+      bits = bits << 6 | static_cast<unsigned>(kAlphabet.find(c));
+      if ((n_bits += 6) >= 8) bytes += static_cast<char>(bits >> (n_bits -= 8) & 0xFF);
+    }
+    return bytes;
+  };
+  for (const Json& golden : cases) {
+    scratch.write("d/" + golden["id"].get<std::string>() + ".json",
+                  decode(golden["body_base64"].get<std::string>()));
+  }
+  const std::vector<Json> ours =
+      parse_lines(run_jemm({"encode", "--model", kTinyA, scratch.file("d")}).out);
+  REQUIRE(ours.size() == cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Json& golden = cases[i];
+    CAPTURE(golden["id"]);
+    CHECK(ours[i]["id"] == golden["id"]);
+    REQUIRE(ours[i]["status"] == golden["status"]);
+    if (golden["status"] == "ok") {
+      CHECK(ours[i]["questions"] == golden["questions"]);
+    } else if (golden["id"] != "body-057") {  // read as UTF-16 by the reference's server
+      check_error(ours[i], golden);
+    }
+  }
+}
+
+TEST_CASE("decide within preset fp32 of the random checkpoint") {
+  Distance distance = check_decide("text-fp32-cpu", kTinyModel);
+  CHECK(distance.median() <= 1e-5);
+  CHECK(distance.max() <= 3e-4);
+}
+
+TEST_CASE("decide within preset fp32 with weights from the formula") {
+  Distance distance = check_decide("synthetic-tiny-a-fp32-cpu", "synthetic:" + kTinyModel);
+  CHECK(distance.median() <= 1e-5);
+  CHECK(distance.max() <= 3e-4);
+}
+
+TEST_CASE("decide within preset fp32-trained on the demonstration checkpoint") {
+  const Distance distance = check_decide(
+      "demo-fp32-cpu", JEMM_SOURCE_DIR "/fixtures/demo/base+" JEMM_SOURCE_DIR "/fixtures/demo/adapter");
+  CHECK(distance.max() <= 1e-5);
+}
+
+TEST_CASE("the embedded toy is right on at least 85% of the text questions") {
+  std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu");
+  std::erase_if(cases, has_images);
+  const Json expected = Json::parse(read_text(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu/expected.json"));
+  int n_right = 0;
+  int n_questions = 0;
+  for (const Json& line : results(run_jemm({"decide"}, request_lines(cases)).out)) {
+    const Json& wanted = expected.at(line["id"].get<std::string>());
+    for (const auto& [id, answer] : line["answers"].items()) {
+      const auto largest = [](const Json& p) {
+        std::string best;
+        for (const auto& [candidate, value] : p.items()) {
+          if (best.empty() || value.get<double>() > p[best].get<double>()) best = candidate;
+        }
+        return best;
+      };
+      ++n_questions;
+      if (largest(answer["probabilities"]) == largest(wanted.at(id))) ++n_right;
+    }
+  }
+  MESSAGE(n_right << " of " << n_questions << " right");
+  CHECK(n_questions > 100);
+  CHECK(n_right >= 0.85 * n_questions);
+}
+
+TEST_CASE("the demonstration requests are answered right") {
+  const Json wanted = Json::parse(read_text(JEMM_SOURCE_DIR "/fixtures/demo_answers.json"));
+  int n_right = 0;
+  int n_questions = 0;
+  for (const Json& line : results(run_jemm({"decide", JEMM_SOURCE_DIR "/fixtures/demo/requests.jsonl"}).out)) {
+    for (const auto& [id, answer] : line["answers"].items()) {
+      const std::string want = wanted.at(line["id"].get<std::string>()).at(id);
+      double best = 0;
+      for (const auto& [candidate, p] : answer["probabilities"].items()) {
+        best = std::max(best, p.get<double>());
+      }
+      ++n_questions;
+      if (answer["probabilities"].at(want) == best) ++n_right;
+      INFO(line["id"] << " " << id);
+      CHECK(answer["confidence"] == best);
+    }
+  }
+  MESSAGE(n_right << " of " << n_questions << " right");
+  CHECK(n_questions >= 16);
+  CHECK(n_right >= 0.9 * n_questions);
+}
+
+TEST_SUITE("extra") {
+  TEST_CASE("encode gives the golden of the published vocabulary") {
+    const char* extra = std::getenv("JEMM_EXTRA_GOLDEN");
+    if (extra == nullptr) {
+      MESSAGE("JEMM_EXTRA_GOLDEN is not set");
+      return;
+    }
+    check_encode(std::string(extra) + "/contract-qwen", std::string(extra) + "/qwen-27b/base");
+  }
+}
+
+}  // namespace jemm::test
