@@ -107,18 +107,18 @@ std::int64_t DeltaRule::scratch_floats() const {
   return kChunk * (3 * key_dim_ + 2 * kChunk + 2 * value_dim_);
 }
 
-void DeltaRule::run(const DeltaRows& rows, float* state, float* scratch) const {
+void DeltaRule::run(int worker, const DeltaRows& rows, float* state, float* scratch) const {
   const Chunk chunk(scratch, key_dim_, value_dim_);
   for (std::int64_t begin = 0; begin < rows.n_rows;) {
     const std::int64_t to_boundary = kChunk - (rows.n_before + begin) % kChunk;
     const std::int64_t n = std::min(to_boundary, rows.n_rows - begin);
-    run_chunk(rows, begin, n, state, chunk);
+    run_chunk(worker, rows, begin, n, state, chunk);
     begin += n;
   }
 }
 
-void DeltaRule::run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_t n, float* state,
-                          const Chunk& chunk) const {
+void DeltaRule::run_chunk(int worker, const DeltaRows& rows, std::int64_t begin, std::int64_t n,
+                          float* state, const Chunk& chunk) const {
   double cumulated[kChunk];
   float beta[kChunk], decay_from_start[kChunk], decay_to_end[kChunk];
   double sum = 0;
@@ -140,8 +140,8 @@ void DeltaRule::run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_
     scale_into(rows.k + from, keep, key_dim_, chunk.k + i * key_dim_);
   }
   transpose(chunk.k, key_dim_, kChunk, key_dim_, chunk.k_transposed, kChunk);
-  rows_by_rows_.run(chunk.q, chunk.k_transposed, chunk.ahead);
-  rows_by_rows_.run(chunk.k, chunk.k_transposed, chunk.below);
+  rows_by_rows_.run(worker, chunk.q, chunk.k_transposed, chunk.ahead);
+  rows_by_rows_.run(worker, chunk.k, chunk.k_transposed, chunk.below);
   apply_decay(n, cumulated, beta, chunk.ahead, chunk.below);
 
   for (std::int64_t i = 0; i < kChunk; ++i) {
@@ -150,22 +150,22 @@ void DeltaRule::run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_
     scale_into(k, beta[i] * decay_from_start[i], key_dim_, k);
     scale_into(q, decay_from_start[i], key_dim_, q);
   }
-  rows_by_state_.run(chunk.k, state, chunk.u);
+  rows_by_state_.run(worker, chunk.k, state, chunk.u);
   for (std::int64_t i = 0; i < kChunk; ++i) {
     const float* v = rows.v + (begin + std::min(i, n - 1)) * rows.qkv_stride;
     scale_minus(v, beta[i], value_dim_, chunk.u + i * value_dim_);
   }
   solve_unit_lower(chunk.below, n, value_dim_, chunk.u);
 
-  rows_by_state_.run(chunk.q, state, chunk.out);
-  rows_by_values_.run(chunk.ahead, chunk.u, chunk.out);
+  rows_by_state_.run(worker, chunk.q, state, chunk.out);
+  rows_by_values_.run(worker, chunk.ahead, chunk.u, chunk.out);
   for (std::int64_t i = 0; i < n; ++i) {
     std::copy_n(chunk.out + i * value_dim_, value_dim_, rows.out + (begin + i) * rows.out_stride);
   }
 
   scale_columns(chunk.k_transposed, key_dim_, decay_to_end);
   scale_into(state, decay_from_start[kChunk - 1], key_dim_ * value_dim_, state);
-  state_update_.run(chunk.k_transposed, chunk.u, state);
+  state_update_.run(worker, chunk.k_transposed, chunk.u, state);
 }
 
 void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
@@ -188,7 +188,7 @@ void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
         if (before != state) std::copy_n(before, state_size, state);
       }
       const float* qkv = args.qkv.row(run.row_begin);
-      rule.run({.q = qkv + key_head * args.key_dim,
+      rule.run(worker, {.q = qkv + key_head * args.key_dim,
                 .k = qkv + key_width + key_head * args.key_dim,
                 .v = qkv + 2 * key_width + head * args.value_dim,
                 .qkv_stride = args.qkv.cols(),

@@ -60,7 +60,7 @@ void check_cuts(Engine& engine, const Tokens& tokens, const std::vector<std::siz
                 const LabelLogits& whole, double& worst) {
   Forest forest;
   forest.read_last_row(add_chain(forest, tokens, cuts));
-  const LabelLogits got = engine.forward(forest).front();
+  const LabelLogits got = test::forward(engine, forest).front();
   worst = std::max(worst, distance(got, whole));
   CHECK(distance(got, whole) <= kRounding);
   if (std::all_of(cuts.begin(), cuts.end(), [](std::size_t c) { return c % 64 == 0; })) {
@@ -123,7 +123,7 @@ TEST_CASE("every row count is the same alone and beside others") {
         const std::size_t mirrored = begin + end - 1 - i;
         backward.read_last_row(backward.add(-1, prompts[mirrored]));
       }
-      const auto a = engine->forward(forward), b = engine->forward(backward);
+      const auto a = test::forward(*engine, forward), b = test::forward(*engine, backward);
       for (std::size_t i = begin; i < end; ++i) {
         CHECK(same_bits(a[i - begin], alone[i]));
         CHECK(same_bits(b[end - 1 - i], alone[i]));
@@ -140,7 +140,7 @@ TEST_CASE("branches leave their parent's state alone") {
       Forest forest;
       const auto root = forest.add(-1, shared);
       for (const Tokens* leaf : leaves) forest.read_last_row(forest.add(root, *leaf));
-      return engine->forward(forest);
+      return test::forward(*engine, forest);
     };
     const auto a = branches({&s1, &s2, &s1, &s1});
     const auto b = branches({&s2, &s1});
@@ -180,7 +180,7 @@ TEST_CASE("a tree of three levels equals its paths, in any order of its branches
   forest.read_last_row(empty);
   paths.push_back(root);
   paths.back().insert(paths.back().end(), b.begin(), b.end());
-  const auto results = engine->forward(forest);
+  const auto results = test::forward(*engine, forest);
   REQUIRE(results.size() == paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     CHECK(same_bits(results[i], logits_alone(*engine, paths[i])));
@@ -195,9 +195,9 @@ TEST_CASE("nothing stays from an earlier pass, even one that failed") {
   CHECK(same_bits(logits_alone(*engine, b), fresh));
   Forest bad;
   bad.read_last_row(bad.add(-1, Tokens{1, 2, 1200}));
-  CHECK_THROWS_AS(engine->forward(bad), Error);
+  CHECK_THROWS_AS(test::forward(*engine, bad), Error);
   bad.token_ids[2] = -1;
-  CHECK_THROWS_AS(engine->forward(bad), Error);
+  CHECK_THROWS_AS(test::forward(*engine, bad), Error);
   CHECK(same_bits(logits_alone(*engine, b), fresh));
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("watching shows every stage once and changes nothing") {
   forest.read_last_row(forest.add(root, some_tokens(5, 52)));
   forest.read_last_row(root);
   CountingTap tap;
-  const auto watched = engine->forward(forest, &tap), unwatched = engine->forward(forest);
+  const auto watched = test::forward(*engine, forest, &tap), unwatched = test::forward(*engine, forest);
   CHECK(same_bits(watched[0], unwatched[0]));
   CHECK(same_bits(watched[1], unwatched[1]));
   std::vector<std::string> expected;
@@ -253,17 +253,17 @@ TEST_CASE("a model that ends in a delta-rule layer reads the same rows") {
   const auto root = forest.add(-1, std::span(tokens).first(128));
   forest.read_last_row(forest.add(root, std::span(tokens).subspan(128)));
   forest.read_last_row(root);
-  const auto both = engine->forward(forest);
+  const auto both = test::forward(*engine, forest);
   CHECK(same_bits(both[0], logits_alone(*engine, tokens)));
   CHECK(same_bits(both[1], logits_alone(*engine, Tokens(tokens.begin(), tokens.begin() + 128))));
 }
 
 TEST_CASE("nothing to read, nothing computed") {
   const auto engine = small_engine();
-  CHECK(engine->forward(Forest{}).empty());
+  CHECK(test::forward(*engine, Forest{}).empty());
   Forest forest;
   forest.add(-1, some_tokens(3, 1));
-  CHECK(engine->forward(forest).empty());
+  CHECK(test::forward(*engine, forest).empty());
 }
 
 TEST_CASE("labels outside the vocabulary are refused, a tied head reads the embedding") {
