@@ -8,86 +8,75 @@
 namespace jemm {
 namespace {
 
-constexpr std::string_view kPrefix = "base_model.model.";
-constexpr std::string_view kSuffixA = ".lora_A.weight";
-constexpr std::string_view kSuffixB = ".lora_B.weight";
+constexpr std::string_view kTextOnlyPrefix = "base_model.model.model.layers.";
 
 /// "base_model.model." + module + suffix -> module; empty when the name is of another form.
 std::string_view middle(std::string_view name, std::string_view suffix) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(suffix) ||
-      name.size() < kPrefix.size() + suffix.size()) {
+  if (!name.starts_with(kAdapterPrefix) || !name.ends_with(suffix) ||
+      name.size() < kAdapterPrefix.size() + suffix.size()) {
     return {};
   }
-  return name.substr(kPrefix.size(), name.size() - kPrefix.size() - suffix.size());
+  return name.substr(kAdapterPrefix.size(), name.size() - kAdapterPrefix.size() - suffix.size());
 }
 
 }  // namespace
 
-AdapterWeights::AdapterWeights(const FileSource& adapter, const AdapterConfig& config,
-                               const TensorRegistry& registry)
-    : file_(adapter.open(kAdapterWeightsFile), adapter.name() + "/" + kAdapterWeightsFile) {
-  place_all(registry);
-  check_shapes(config, registry);
+AdapterWeights::AdapterWeights(SafetensorsFile file, const std::vector<AdapterTarget>& targets)
+    : file_(std::move(file)), targets_(targets), entries_(targets.size()) {
+  place_all();
+  check_all();
 }
 
-void AdapterWeights::place_all(const TensorRegistry& registry) {
-  for (const TensorInfo& info : registry.tensors()) {
-    if (info.takes_lora) pairs_.push_back({module_name(info), nullptr, nullptr, 0});
-  }
-  const auto by_module = [](const Pair& a, const Pair& b) { return a.module < b.module; };
-  std::sort(pairs_.begin(), pairs_.end(), by_module);
-
-  std::vector<std::string> unknown;
+void AdapterWeights::place_all() {
+  std::vector<std::string> surplus;
+  bool text_only = false;
   for (const SafetensorsEntry& entry : file_.entries()) {
-    const bool is_a = !middle(entry.name, kSuffixA).empty();
-    const std::string_view module = middle(entry.name, is_a ? kSuffixA : kSuffixB);
-    const auto at = std::lower_bound(pairs_.begin(), pairs_.end(), Pair{module, nullptr, nullptr, 0},
-                                     by_module);
-    if (module.empty() || at == pairs_.end() || at->module != module) {
-      unknown.push_back(entry.name);
+    const bool is_a = entry.name.ends_with(kLoraA);
+    const AdapterTarget* target =
+        find_target(targets_, middle(entry.name, is_a ? kLoraA : kLoraB));
+    if (target == nullptr) {
+      surplus.push_back(entry.name);
+      text_only = text_only || entry.name.starts_with(kTextOnlyPrefix);
       continue;
     }
-    (is_a ? at->a : at->b) = &entry;
+    Entries& entries = entries_[static_cast<std::size_t>(target - targets_.data())];
+    (is_a ? entries.a : entries.b) = &entry;
   }
-  if (!unknown.empty()) {
-    fail(ErrorKind::kInput, "{}: {} tensors fit no layer that takes a pair: {}", file_.name(),
-         unknown.size(), name_list(unknown));
-  }
-  std::erase_if(pairs_, [](const Pair& p) { return p.a == nullptr && p.b == nullptr; });
-  if (pairs_.empty()) fail(ErrorKind::kInput, "{} holds no pair", file_.name());
+  if (surplus.empty()) return;
+  fail(ErrorKind::kInput, "{}: {} tensors belong to no layer that the adapter's config selects{}: {}",
+       file_.name(), surplus.size(),
+       text_only ? " (the adapter was saved for the text-only model, whose layers have other names)"
+                 : "",
+       name_list(surplus));
 }
 
-void AdapterWeights::check_shapes(const AdapterConfig& config, const TensorRegistry& registry) {
-  std::vector<std::string> halves;
-  for (Pair& pair : pairs_) {
-    if (pair.a == nullptr || pair.b == nullptr) {
-      halves.push_back(std::string(pair.module) + (pair.a == nullptr ? ".lora_A" : ".lora_B"));
-      continue;
+void AdapterWeights::check_all() const {
+  std::vector<std::string> missing;
+  const auto check = [&](const AdapterTarget& target, const SafetensorsEntry* entry,
+                         std::string_view suffix, const Shape& shape) {
+    if (entry == nullptr) {
+      missing.push_back(fmt::format("{}{}{}", kAdapterPrefix, target.module(), suffix));
+    } else if (entry->shape != shape) {
+      fail(ErrorKind::kInput, "{}: tensor {} has shape {}, but its layer and rank ask for {}",
+           file_.name(), entry->name, shape_text(entry->shape), shape_text(shape));
+    } else {
+      file_.weight_type(*entry);
     }
-    const Shape& weight = registry.find(std::string(pair.module) + ".weight")->shape;
-    const std::int64_t rank = config.rank(pair.module);
-    const Shape want_a{rank, weight[1]};
-    const Shape want_b{weight[0], rank};
-    for (const auto& [entry, want] : {std::pair(pair.a, want_a), std::pair(pair.b, want_b)}) {
-      if (entry->shape != want) {
-        fail(ErrorKind::kInput, "{}: tensor {} has shape {}, but layer and rank ask for {}",
-             file_.name(), entry->name, shape_text(entry->shape), shape_text(want));
-      }
-      file_.tensor(*entry);  // refuses types that weights are not kept in
-    }
-    pair.scale = config.scale(pair.module);
+  };
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const AdapterTarget& target = targets_[i];
+    check(target, entries_[i].a, kLoraA, target.a_shape());
+    check(target, entries_[i].b, kLoraB, target.b_shape());
   }
-  if (!halves.empty()) {
-    fail(ErrorKind::kInput, "{}: {} halves of pairs are missing: {}", file_.name(), halves.size(),
-         name_list(halves));
+  if (!missing.empty()) {
+    fail(ErrorKind::kInput, "{}: {} of {} tensors are missing: {}", file_.name(), missing.size(),
+         2 * targets_.size(), name_list(missing));
   }
 }
 
-std::optional<LoraPair> AdapterWeights::pair(std::string_view module) const {
-  const auto at = std::lower_bound(pairs_.begin(), pairs_.end(), module,
-                                   [](const Pair& p, std::string_view m) { return p.module < m; });
-  if (at == pairs_.end() || at->module != module) return std::nullopt;
-  return LoraPair{widened(file_.tensor(*at->a)), widened(file_.tensor(*at->b)), at->scale};
+LoraPair AdapterWeights::pair(const AdapterTarget& target) const {
+  const Entries& entries = entries_[static_cast<std::size_t>(&target - targets_.data())];
+  return {widened(file_.tensor(*entries.a)), widened(file_.tensor(*entries.b)), target.scale};
 }
 
 }  // namespace jemm

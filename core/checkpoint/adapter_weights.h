@@ -1,43 +1,39 @@
-// The adapter's low-rank pairs, checked against the registry and the adapter's config.
+// The adapter's low-rank pairs, checked against the layers that its config selects.
 #pragma once
 
-#include <optional>
-#include <string_view>
 #include <vector>
 
-#include "base/files.h"
 #include "checkpoint/adapter_config.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/registry.h"
 #include "checkpoint/safetensors.h"
 
 namespace jemm {
 
-inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
-inline constexpr const char* kAdapterWeightsFile = "adapter_model.safetensors";
-
 class AdapterWeights {
  public:
-  /// Reads adapter_model.safetensors. Throws Error(kInput) that lists tensors that fit no layer,
-  /// halves of pairs, and shapes or types that do not fit.
-  AdapterWeights(const FileSource& adapter, const AdapterConfig& config,
-                 const TensorRegistry& registry);
+  /// `file` is adapter_model.safetensors, which must hold the pair of every target and nothing else:
+  /// PEFT warns of a missing pair and passes over a surplus tensor, and then answers partly as the
+  /// base model. Throws Error(kInput) that lists such tensors, and for a shape or type that does not
+  /// fit. `targets` must outlive the object.
+  AdapterWeights(SafetensorsFile file, const std::vector<AdapterTarget>& targets);
 
-  /// F32; BF16 and F16 pairs are widened, as PEFT widens them.
-  std::optional<LoraPair> pair(std::string_view module) const;
+  AdapterWeights(const AdapterWeights&) = delete;
+  AdapterWeights& operator=(const AdapterWeights&) = delete;
+
+  /// F32; BF16 and F16 pairs are widened, as PEFT widens them. `target` must be one of `targets`.
+  LoraPair pair(const AdapterTarget& target) const;
 
  private:
-  struct Pair {
-    std::string_view module;  // into the registry
+  struct Entries {
     const SafetensorsEntry* a = nullptr;
     const SafetensorsEntry* b = nullptr;
-    double scale = 0;
   };
-  void place_all(const TensorRegistry& registry);
-  void check_shapes(const AdapterConfig& config, const TensorRegistry& registry);
+  void place_all();
+  void check_all() const;
 
   SafetensorsFile file_;
-  std::vector<Pair> pairs_;  // sorted by module
+  const std::vector<AdapterTarget>& targets_;
+  std::vector<Entries> entries_;  // one a target
 };
 
 }  // namespace jemm

@@ -1,6 +1,7 @@
 #include "checkpoint/base_weights.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "checkpoint/json_object.h"
@@ -13,24 +14,31 @@ constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 bool is_ignored(std::string_view name) { return name.starts_with("mtp"); }
 
-/// (shard, tensor) for every line of the index, sorted.
-std::vector<std::pair<std::string, std::string>> read_index(const FileSource& base) {
-  const std::string where = base.name() + "/" + kIndexFile;
-  const nlohmann::json value = parse_json_object(base.open(kIndexFile).text(), where);
+/// One line of the index.
+struct IndexLine {
+  std::string shard;
+  std::string tensor;
+};
+
+/// Sorted by shard.
+std::vector<IndexLine> parse_index(std::string_view text, const std::string& where) {
+  const nlohmann::json value = parse_json_object(text, where);
   const JsonObject root(value, where);
-  if (root.find("weight_map") == nullptr) root.refuse("weight_map", "is missing");
+  root.require("weight_map");
   const JsonObject map = root.object("weight_map");
-  std::vector<std::pair<std::string, std::string>> lines;
-  for (const auto& [tensor, shard] : map.value().items()) {
-    const std::string name = map.string(tensor, "");
-    if (name.empty() || name.find_first_of("/\\") != std::string::npos || name == "." ||
-        name == "..") {
-      map.refuse(in_quotes(tensor), in_quotes(name) + " is no name of a file in the same directory");
+  std::vector<IndexLine> lines;
+  for (const auto& [tensor, unused] : map.value().items()) {
+    const std::string shard = map.string(tensor, "");
+    if (shard.empty() || shard == "." || shard == ".." ||
+        shard.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+      map.refuse(in_quotes(tensor),
+                 fmt::format("names {}, which is no file of the same directory", in_quotes(shard)));
     }
-    lines.emplace_back(name, tensor);
+    lines.push_back({shard, tensor});
   }
   if (lines.empty()) root.refuse("weight_map", "is empty");
-  std::sort(lines.begin(), lines.end());
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const IndexLine& a, const IndexLine& b) { return a.shard < b.shard; });
   return lines;
 }
 
@@ -39,48 +47,53 @@ std::vector<std::pair<std::string, std::string>> read_index(const FileSource& ba
 BaseWeights::BaseWeights(const FileSource& base, const TensorRegistry& registry)
     : registry_(registry) {
   if (base.contains(kSingleFile)) {
-    files_ = {kSingleFile};
-    shards_.push_back(std::make_unique<SafetensorsFile>(base.open(kSingleFile),
-                                                        base.name() + "/" + kSingleFile));
+    read_file(base, kSingleFile);
   } else if (base.contains(kIndexFile)) {
     read_sharded(base);
   } else {
     fail(ErrorKind::kInput, "{} holds neither {} nor {}", base.name(), kSingleFile, kIndexFile);
   }
-  place_all(base);
+  place_all(base.name());
   check_shapes();
 }
 
-void BaseWeights::read_sharded(const FileSource& base) {
-  const auto lines = read_index(base);
-  std::vector<std::string> absent;
-  for (const auto& [shard, tensor] : lines) {
-    if (!files_.empty() && files_.back() == shard) continue;
-    files_.push_back(shard);
-    if (!base.contains(shard)) absent.push_back(shard);
-  }
-  if (!absent.empty()) {
-    fail(ErrorKind::kInput, "{}: files named by {} are missing: {}", base.name(), kIndexFile,
-         name_list(absent));
-  }
-  for (const std::string& file : files_) {
-    shards_.push_back(
-        std::make_unique<SafetensorsFile>(base.open(file), base.name() + "/" + file));
-  }
-  std::vector<std::string> wrong;
-  std::size_t shard_idx = 0;
-  for (const auto& [shard, tensor] : lines) {
-    while (files_[shard_idx] != shard) ++shard_idx;
-    if (shards_[shard_idx]->find(tensor) == nullptr) wrong.push_back(tensor + " in " + shard);
-  }
-  if (!wrong.empty()) {
-    fail(ErrorKind::kInput, "{}: {} names tensors that their shards lack: {}", base.name(),
-         kIndexFile, name_list(wrong));
-  }
-  files_.push_back(kIndexFile);
+void BaseWeights::read_file(const FileSource& base, const std::string& name) {
+  files_.push_back({name, base.open(name)});
+  shards_.push_back(
+      std::make_unique<SafetensorsFile>(files_.back().blob, base.name() + "/" + name));
 }
 
-void BaseWeights::place_all(const FileSource& base) {
+void BaseWeights::read_sharded(const FileSource& base) {
+  const std::string where = base.name() + "/" + kIndexFile;
+  const Blob index = base.open(kIndexFile);
+  const std::vector<IndexLine> lines = parse_index(index.text(), where);
+  std::vector<std::string> shards;
+  for (const IndexLine& line : lines) shards.push_back(line.shard);
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  std::vector<std::string> absent;
+  std::copy_if(shards.begin(), shards.end(), std::back_inserter(absent),
+               [&base](const std::string& shard) { return !base.contains(shard); });
+  if (!absent.empty()) {
+    fail(ErrorKind::kInput, "{}: {} of {} shards are missing: {}", where, absent.size(),
+         shards.size(), name_list(absent));
+  }
+
+  std::vector<std::string> wrong;
+  auto line = lines.begin();
+  for (const std::string& shard : shards) {
+    read_file(base, shard);
+    for (; line != lines.end() && line->shard == shard; ++line) {
+      if (shards_.back()->find(line->tensor) == nullptr) wrong.push_back(line->tensor);
+    }
+  }
+  if (!wrong.empty()) {
+    fail(ErrorKind::kInput, "{}: {} tensors are not in the shards named for them: {}", where,
+         wrong.size(), name_list(wrong));
+  }
+  files_.push_back({kIndexFile, index});
+}
+
+void BaseWeights::place_all(const std::string& directory) {
   places_.resize(registry_.tensors().size());
   std::vector<std::string> unexpected;
   std::vector<std::string> twice;
@@ -101,14 +114,14 @@ void BaseWeights::place_all(const FileSource& base) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (places_[i].entry == nullptr) missing.push_back(registry_.tensors()[i].name);
   }
-  const auto complain = [&base](const std::vector<std::string>& names, std::string_view what) {
+  const auto complain = [](const std::vector<std::string>& names, std::string_view what) {
     return names.empty() ? "" : fmt::format("; {} {}: {}", names.size(), what, name_list(names));
   };
   const std::string complaints = complain(missing, "tensors are missing") +
                                  complain(unexpected, "tensors are unexpected") +
                                  complain(twice, "tensors are in two shards");
   if (!complaints.empty()) {
-    fail(ErrorKind::kInput, "{}: {}", base.name(), complaints.substr(2));
+    fail(ErrorKind::kInput, "{}: {}", directory, complaints.substr(2));
   }
 }
 
@@ -120,7 +133,7 @@ void BaseWeights::check_shapes() const {
       fail(ErrorKind::kInput, "{}: tensor {} has shape {}, but the config asks for {}",
            file->name(), info.name, shape_text(entry->shape), shape_text(info.shape));
     }
-    file->tensor(*entry);  // refuses types that weights are not kept in
+    file->weight_type(*entry);
   }
 }
 

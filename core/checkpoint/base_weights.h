@@ -11,6 +11,12 @@
 
 namespace jemm {
 
+/// A file as it was read, for hashing.
+struct NamedBlob {
+  std::string name;
+  Blob blob;
+};
+
 class BaseWeights {
  public:
   /// Reads model.safetensors, or without it the shards that model.safetensors.index.json names
@@ -21,20 +27,21 @@ class BaseWeights {
 
   /// `info` must be the registry's.
   Tensor tensor(const TensorInfo& info) const;
-  /// Names of the safetensors files read, and of the index when it decided.
-  const std::vector<std::string>& files() const { return files_; }
+  /// What was read: the safetensors files, and the index when it decided.
+  const std::vector<NamedBlob>& files() const { return files_; }
 
  private:
   struct Place {
     const SafetensorsFile* file = nullptr;
     const SafetensorsEntry* entry = nullptr;
   };
+  void read_file(const FileSource& base, const std::string& name);
   void read_sharded(const FileSource& base);
-  void place_all(const FileSource& base);
+  void place_all(const std::string& directory);
   void check_shapes() const;
 
   const TensorRegistry& registry_;
-  std::vector<std::string> files_;
+  std::vector<NamedBlob> files_;
   std::vector<std::unique_ptr<SafetensorsFile>> shards_;
   std::vector<Place> places_;  // one a tensor of the registry
 };

@@ -37,17 +37,9 @@ void require_boolean(const JsonObject& object, std::string_view key, bool only) 
 /// Keys of other architectures and of quantised weights, which change the maths when not empty.
 void require_empty(const JsonObject& object, std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) {
-    const nlohmann::json* found = object.find_not_null(key);
-    if (found != nullptr && !found->empty() && *found != 0) object.refuse(key, "is not supported");
+    const nlohmann::json* found = object.find(key);
+    if (found != nullptr && !is_blank(*found)) object.refuse(key, "is not supported");
   }
-}
-
-double positive(const JsonObject& object, std::string_view key, double fallback) {
-  const double value = object.number(key, fallback);
-  if (!(value > 0) || !std::isfinite(value)) {
-    object.refuse(key, fmt::format("must be positive and finite, found {}", value));
-  }
-  return value;
 }
 
 void require_divides(const JsonObject& object, std::string_view divisor_key, std::int64_t divisor,
@@ -94,8 +86,8 @@ JsonObject rope_object(const JsonObject& owner) {
 
 double read_rope_theta(const JsonObject& owner, const JsonObject& rope) {
   constexpr double kDefaultTheta = 10000;
-  return rope.find("rope_theta") != nullptr ? positive(rope, "rope_theta", 0)
-                                            : positive(owner, "rope_theta", kDefaultTheta);
+  return rope.find("rope_theta") != nullptr ? rope.positive_number("rope_theta", 0)
+                                            : owner.positive_number("rope_theta", kDefaultTheta);
 }
 
 std::string rope_type_key(const JsonObject& rope) {
@@ -132,7 +124,7 @@ void read_text_rope(const JsonObject& text, TextConfig& config) {
   }
   config.rope_theta = read_rope_theta(text, rope);
   const bool inside = rope.find("partial_rotary_factor") != nullptr;
-  const double factor = positive(inside ? rope : text, "partial_rotary_factor", 0.25);
+  const double factor = (inside ? rope : text).positive_number("partial_rotary_factor", 0.25);
   if (factor > 1) rope.refuse("partial_rotary_factor", fmt::format("{} is above 1", factor));
   config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(config.head_dim) * factor);
   if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0) {
@@ -154,7 +146,7 @@ TextConfig read_text(const JsonObject& text) {
   config.hidden_size = text.integer("hidden_size", 4096, kWidth);
   config.intermediate_size = text.integer("intermediate_size", 12288, kWidth);
   config.layer_types = read_layer_types(text);
-  config.rms_norm_eps = positive(text, "rms_norm_eps", 1e-6);
+  config.rms_norm_eps = text.positive_number("rms_norm_eps", 1e-6);
   config.n_heads = text.integer("num_attention_heads", 16, kHeads);
   config.n_kv_heads = text.integer("num_key_value_heads", 4, kHeads);
   config.head_dim = text.integer("head_dim", 256, kHeadWidth);
@@ -201,6 +193,8 @@ VisionConfig read_vision(const JsonObject& vision) {
   config.out_hidden_size = vision.integer("out_hidden_size", 3584, kWidth);
   // Each head splits in halves for rows and columns, each of which rotates pairs.
   require_divides(vision, "4 * num_heads", 4 * config.n_heads, "hidden_size", config.hidden_size);
+  const std::int64_t head_dim = config.hidden_size / config.n_heads;
+  vision.integer("head_dim", head_dim, {head_dim, head_dim});
   const auto side = static_cast<std::int64_t>(
       std::lround(std::sqrt(static_cast<double>(config.n_position_embeddings))));
   if (side * side != config.n_position_embeddings) {
@@ -225,7 +219,7 @@ void require_architecture(const JsonObject& root) {
 ModelConfig parse_model_config(std::string_view json, const std::string& file) {
   const nlohmann::json value = parse_json_object(json, file);
   const JsonObject root(value, file);
-  if (root.find("model_type") == nullptr) root.refuse("model_type", "is missing");
+  root.require("model_type");
   require_string(root, "model_type", "", "qwen3_5");
   require_architecture(root);
   require_empty(root, {"quantization_config", "transformers_weights"});
@@ -251,10 +245,11 @@ ModelConfig parse_model_config(std::string_view json, const std::string& file) {
 DecisionConfig parse_decision_config(std::string_view json, const std::string& file) {
   const nlohmann::json value = parse_json_object(json, file);
   const JsonObject root(value, file);
+  for (const char* key : {"temperature", "mm_temperature", "threshold"}) root.require(key);
   DecisionConfig config;
-  config.temperature = positive(root, "temperature", 0);
-  config.mm_temperature = positive(root, "mm_temperature", 0);
-  config.threshold = root.required_number("threshold");
+  config.temperature = root.positive_number("temperature", 0);
+  config.mm_temperature = root.positive_number("mm_temperature", 0);
+  config.threshold = root.number("threshold", 0);
   if (!std::isfinite(config.threshold)) root.refuse("threshold", "must be finite");
   return config;
 }

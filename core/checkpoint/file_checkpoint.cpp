@@ -1,67 +1,76 @@
-#include <memory>
+// open_checkpoint: weights from safetensors files.
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
 
-#include "base/error.h"
+#include <fmt/format.h>
+
 #include "base/sha256.h"
 #include "checkpoint/adapter_weights.h"
 #include "checkpoint/base_weights.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/json_object.h"
+#include "checkpoint/described_checkpoint.h"
 
 namespace jemm {
 namespace {
 
-constexpr const char* kDecisionConfigFile = "decision_config.json";
+constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 
-class FileCheckpoint : public Checkpoint {
+/// SHA-256 of each file, several at a time.
+std::vector<std::string> hash_all(const std::vector<NamedBlob>& files) {
+  std::vector<std::string> hashes(files.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) {
+      hashes[i] = sha256_hex(files[i].blob.bytes);
+    }
+  };
+  const std::size_t n_workers =
+      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, files.size());
+  std::vector<std::future<void>> workers;
+  for (std::size_t i = 0; i < n_workers; ++i) {
+    workers.push_back(std::async(std::launch::async, work));
+  }
+  for (std::future<void>& worker : workers) worker.get();
+  return hashes;
+}
+
+class FileCheckpoint final : public DescribedCheckpoint {
  public:
   explicit FileCheckpoint(const CheckpointFiles& files)
-      : files_(files), config_(read_model_config(*files.base)), registry_(config_),
-        base_(*files.base, registry_) {
-    if (files_.adapter == nullptr) return;
-    const FileSource& adapter = *files_.adapter;
-    const AdapterConfig adapter_config(adapter.open(kAdapterConfigFile).text(),
-                                       adapter.name() + "/" + kAdapterConfigFile);
-    adapter_.emplace(adapter, adapter_config, registry_);
-    decision_ = parse_decision_config(adapter.open(kDecisionConfigFile).text(),
-                                      adapter.name() + "/" + kDecisionConfigFile);
-  }
-
-  const ModelConfig& config() const override { return config_; }
-  const FileSource& base_files() const override { return *files_.base; }
-
-  const DecisionConfig& decision() const override {
-    if (!decision_) {
-      fail(ErrorKind::kUsage, "{} was named without an adapter, which answering needs",
-           files_.base->name());
-    }
-    return *decision_;
-  }
-
-  Tensor tensor(std::string_view name) const override {
-    const TensorInfo* info = registry_.find(name);
-    if (info == nullptr) fail(ErrorKind::kInput, "the model has no tensor {}", in_quotes(name));
-    return base_.tensor(*info);
-  }
-
-  std::optional<LoraPair> lora(std::string_view module) const override {
-    return adapter_ ? adapter_->pair(module) : std::nullopt;
+      : DescribedCheckpoint(files), base_(*files.base, registry()) {
+    hashed_ = small_files();
+    for (const NamedBlob& file : base_.files()) hashed_.push_back({"base/" + file.name, file.blob});
+    if (files.adapter == nullptr) return;
+    const Blob weights = files.adapter->open(kAdapterWeights);
+    hashed_.push_back({std::string("adapter/") + kAdapterWeights, weights});
+    adapter_.emplace(SafetensorsFile(weights, files.adapter->name() + "/" + kAdapterWeights),
+                     targets());
   }
 
   std::string fingerprint() const override {
-    Sha256 hash;
-    for (const std::string& file : base_.files()) {
-      hash.update(fmt::format("base/{} {}\n", file, sha256_hex(files_.base->open(file).bytes)));
-    }
-    return hash.hex();
+    std::call_once(fingerprint_made_, [this] {
+      const std::vector<std::string> hashes = hash_all(hashed_);
+      Sha256 whole;
+      for (std::size_t i = 0; i < hashed_.size(); ++i) {
+        whole.update(fmt::format("{} {}\n", hashes[i], hashed_[i].name));
+      }
+      fingerprint_ = whole.hex();
+    });
+    return fingerprint_;
   }
 
  private:
-  CheckpointFiles files_;
-  ModelConfig config_;
-  TensorRegistry registry_;
+  Tensor read(const TensorInfo& info) const override { return base_.tensor(info); }
+  LoraPair read(const AdapterTarget& target) const override { return adapter_->pair(target); }
+
   BaseWeights base_;
   std::optional<AdapterWeights> adapter_;
-  std::optional<DecisionConfig> decision_;
+  std::vector<NamedBlob> hashed_;
+  mutable std::once_flag fingerprint_made_;
+  mutable std::string fingerprint_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "checkpoint/json_object.h"
 
-#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -51,6 +52,11 @@ std::string json_reason(std::string_view message) {
   // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
   const auto bracket = message.find("] ");
   return std::string(bracket == std::string_view::npos ? message : message.substr(bracket + 2));
+}
+
+bool is_blank(const nlohmann::json& value) {
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.empty() || value == false || value == 0;
 }
 
 std::string json_text(const nlohmann::json& value) {
@@ -110,15 +116,8 @@ const nlohmann::json* JsonObject::find_not_null(std::string_view key) const {
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-std::int64_t JsonObject::required_integer(std::string_view key, IntRange range) const {
-  const nlohmann::json* found = find(key);
-  if (found == nullptr) refuse(key, "is missing");
-  return integer(key, 0, range);
-}
-
-double JsonObject::required_number(std::string_view key) const {
+void JsonObject::require(std::string_view key) const {
   if (find(key) == nullptr) refuse(key, "is missing");
-  return number(key, 0);
 }
 
 std::int64_t JsonObject::integer(std::string_view key, std::int64_t fallback,
@@ -142,6 +141,14 @@ double JsonObject::number(std::string_view key, double fallback) const {
   if (found == nullptr) return fallback;
   if (!found->is_number()) refuse(key, "must be a number, found " + json_text(*found));
   return found->get<double>();
+}
+
+double JsonObject::positive_number(std::string_view key, double fallback) const {
+  const double value = number(key, fallback);
+  if (!(value > 0) || !std::isfinite(value)) {
+    refuse(key, fmt::format("must be positive and finite, found {}", value));
+  }
+  return value;
 }
 
 bool JsonObject::boolean(std::string_view key, bool fallback) const {

@@ -37,14 +37,16 @@ class JsonObject {
   JsonObject(const nlohmann::json& value, std::string where);
 
   const nlohmann::json& value() const { return *value_; }
+  const std::string& where() const { return where_; }
   const nlohmann::json* find(std::string_view key) const;           ///< null when absent
   const nlohmann::json* find_not_null(std::string_view key) const;  ///< null when absent or null
 
-  /// The first two throw when the key is absent; all throw for another type or range.
-  std::int64_t required_integer(std::string_view key, IntRange range) const;
-  double required_number(std::string_view key) const;
+  void require(std::string_view key) const;  ///< throws when the key is absent
+
+  /// The value under `key`, or `fallback` when it is absent. Throw for another type or range.
   std::int64_t integer(std::string_view key, std::int64_t fallback, IntRange range) const;
   double number(std::string_view key, double fallback) const;
+  double positive_number(std::string_view key, double fallback) const;  ///< and finite
   bool boolean(std::string_view key, bool fallback) const;
   std::string string(std::string_view key, std::string_view fallback) const;
   /// The object under `key`, or an empty one when it is absent or null.
@@ -57,6 +59,9 @@ class JsonObject {
   const nlohmann::json* value_;
   std::string where_;
 };
+
+/// null, false, 0, "" or an empty container: what stands for "not used".
+bool is_blank(const nlohmann::json& value);
 
 /// A value for a message, cut when long.
 std::string json_text(const nlohmann::json& value);

@@ -112,20 +112,18 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view tensor) const {
   return at != entries_.end() && at->name == tensor ? &*at : nullptr;
 }
 
-Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry) const {
-  Tensor result;
-  result.shape = entry.shape;
-  if (entry.dtype == "BF16") {
-    result.dtype = DType::kBf16;
-  } else if (entry.dtype == "F16") {
-    result.dtype = DType::kF16;
-  } else if (entry.dtype == "F32") {
-    result.dtype = DType::kF32;
-  } else {
-    fail(ErrorKind::kInput, "{}: tensor {}: weights must be BF16, F16 or F32, not {}", name_,
-         in_quotes(entry.name), entry.dtype);
+DType SafetensorsFile::weight_type(const SafetensorsEntry& entry) const {
+  for (const DType dtype : {DType::kBf16, DType::kF16, DType::kF32}) {
+    if (entry.dtype == dtype_name(dtype)) return dtype;
   }
-  result.data = {file_.bytes.subspan(entry.begin, entry.end - entry.begin), file_.owner};
+  fail(ErrorKind::kInput, "{}: tensor {}: weights must be BF16, F16 or F32, not {}", name_,
+       in_quotes(entry.name), entry.dtype);
+}
+
+Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry) const {
+  Tensor result{weight_type(entry),
+                entry.shape,
+                {file_.bytes.subspan(entry.begin, entry.end - entry.begin), file_.owner}};
   if (reinterpret_cast<std::uintptr_t>(result.data.bytes.data()) % dtype_size(result.dtype) != 0) {
     auto copy = std::make_shared<std::vector<std::byte>>(result.data.bytes.begin(),
                                                          result.data.bytes.end());

@@ -30,11 +30,14 @@ class SafetensorsFile {
   SafetensorsFile(Blob file, std::string name);
 
   const std::string& name() const { return name_; }
+  const Blob& blob() const { return file_; }
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  ///< sorted by name
   const SafetensorsEntry* find(std::string_view tensor) const;
 
-  /// An entry of this file as a tensor. Bytes that lie at an odd address are copied.
-  /// Throws Error(kInput) when the type is none that weights are kept in.
+  /// Throws Error(kInput) when the entry's type is none that weights are kept in.
+  DType weight_type(const SafetensorsEntry& entry) const;
+  /// An entry of this file as a tensor. Bytes that are not aligned for their type are copied.
+  /// Throws as weight_type does.
   Tensor tensor(const SafetensorsEntry& entry) const;
 
  private:

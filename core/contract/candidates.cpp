@@ -1,8 +1,6 @@
 // Criteria to candidates, by question type.
 #include "contract/candidates.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "contract/python_text.h"
 
@@ -34,7 +32,8 @@ std::vector<Candidate> choice_candidates(const std::optional<JsonValue>& criteri
   check_count(criteria->size());
   std::vector<Candidate> candidates;
   for (JsonCursor entry(*criteria); !entry.at_end(); entry.advance()) {
-    candidates.push_back({std::string(entry.key()), describe(entry.value()), names_tool(entry.value())});
+    const JsonValue value = entry.value();
+    candidates.push_back({std::string(entry.key()), describe(value), names_tool(value)});
   }
   return candidates;
 }

@@ -24,15 +24,15 @@ enum class JsonKind : std::uint8_t {
   kString,
   kList,
   kDict,
-  kKey,       ///< the key of a dict entry, directly before its value
-  kDroppedKey ///< a later duplicate of a key; its value has moved to the first one
+  kKey,         ///< the key of a dict entry, directly before its value
+  kDroppedKey,  ///< a later duplicate of a key; the first one has taken over the last value
 };
 
 /// One value of the array. A list or dict is followed by its contents, in order.
 struct JsonNode {
   JsonKind kind = JsonKind::kNull;
   std::uint32_t size = 0;  ///< bytes of a string, key or integer; entries of a list or dict
-  std::uint64_t data = 0;  ///< float: its bits; otherwise `place` in the low half, `link` in the high
+  std::uint64_t data = 0;  ///< a float's bits; otherwise `place` (low half) and `link` (high)
 
   std::uint32_t place() const { return static_cast<std::uint32_t>(data); }  ///< offset of the text
   std::uint32_t link() const { return static_cast<std::uint32_t>(data >> 32); }
@@ -109,8 +109,8 @@ class JsonCursor {
 
 /// json.loads(text) for valid text (UTF-8, surrogates allowed in three-byte form, below 4 GiB).
 /// Duplicate keys keep the first position and the last value. Throws Error::request with
-/// JSONDecodeError and CPython's very message, or ValueError for an integer of more than 4300 digits
-/// and for nesting over kMaxJsonDepth. No recursion; time n log n at most.
+/// JSONDecodeError and CPython's very message, or ValueError for an integer of more than
+/// kMaxIntegerDigits and for nesting over kMaxJsonDepth. No recursion; time n log n at most.
 JsonDocument parse_json(std::string_view text);
 
 /// What bytes.decode("utf-8", "surrogatepass") accepts after one optional byte order mark: returns

@@ -9,8 +9,8 @@
 
 namespace jemm {
 
-/// Gives each key of the dict that ends at the end of `nodes` its last value at its first position and
-/// drops the later ones. Sorts: n log n whatever the keys. `text` holds the keys' bytes.
+/// Gives each key of the dict that ends at the end of `nodes` its last value at its first position
+/// and drops the later ones. Sorts: n log n whatever the keys. `text` holds the keys' bytes.
 void merge_duplicate_keys(std::vector<JsonNode>& nodes, std::uint32_t dict, std::string_view text);
 
 }  // namespace jemm

@@ -43,8 +43,10 @@ void append_repr(std::string& out, std::string_view text) {
   out += quote;
 }
 
-/// A quoted JSON string without ensure_ascii. `escape_surrogates`: so that the result is real UTF-8.
-void append_json_string(std::string& out, std::string_view text, bool escape_surrogates) {
+enum class Surrogates { kRaw, kEscaped };
+
+/// A quoted JSON string without ensure_ascii; with escaped surrogates it is real UTF-8.
+void append_json_string(std::string& out, std::string_view text, Surrogates surrogates) {
   out += '"';
   for (std::size_t offset = 0; offset < text.size();) {
     const std::size_t start = offset;
@@ -58,7 +60,7 @@ void append_json_string(std::string& out, std::string_view text, bool escape_sur
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
       default:
-        if (c < 0x20 || (escape_surrogates && is_surrogate(c))) {
+        if (c < 0x20 || (surrogates == Surrogates::kEscaped && is_surrogate(c))) {
           out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(c));
         } else {
           out += text.substr(start, offset - start);
@@ -66,6 +68,14 @@ void append_json_string(std::string& out, std::string_view text, bool escape_sur
     }
   }
   out += '"';
+}
+
+void append_text(std::string& out, std::string_view text, Style style) {
+  if (style == Style::kJson) {
+    append_json_string(out, text, Surrogates::kRaw);
+  } else {
+    append_repr(out, text);
+  }
 }
 
 std::string json_float(double value) {
@@ -84,12 +94,7 @@ void append_scalar(std::string& out, JsonValue value, Style style) {
     case JsonKind::kFloat:
       out += json ? json_float(value.number()) : python_float(value.number());
       break;
-    default:
-      if (json) {
-        append_json_string(out, value.text(), false);
-      } else {
-        append_repr(out, value.text());
-      }
+    default: append_text(out, value.text(), style);
   }
 }
 
@@ -118,8 +123,7 @@ std::string write(JsonValue root, Style style) {
     // Only a bracket just opened ends in one: text ends in a quote, a key in its colon.
     if (out.back() != '[' && out.back() != '{') out += comma;
     if (entry.in_dict()) {
-      style == Style::kJson ? append_json_string(out, entry.key(), false)
-                            : append_repr(out, entry.key());
+      append_text(out, entry.key(), style);
       out += colon;
     }
     const JsonValue value = entry.value();
@@ -147,7 +151,7 @@ std::string compact_json(JsonValue value) { return write(value, Style::kJson); }
 
 std::string json_string(std::string_view text) {
   std::string out;
-  append_json_string(out, text, true);
+  append_json_string(out, text, Surrogates::kEscaped);
   return out;
 }
 

@@ -1,8 +1,6 @@
 // A tool's JSON description as one line: name — description | params: a*, b=default.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "base/utf8.h"
 #include "contract/candidates.h"

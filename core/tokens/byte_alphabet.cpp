@@ -30,10 +30,10 @@ constexpr std::array<int, kCharacters> kBytes = make_bytes();
 
 }  // namespace
 
-bool alphabet_to_bytes(std::string_view spelled, std::string& bytes) {
-  bytes.clear();
+bool append_alphabet_bytes(std::string_view spelled, std::string& bytes) {
   for (std::size_t i = 0; i < spelled.size();) {
-    const char32_t c = next_code_point(spelled, i);
+    const auto byte = static_cast<unsigned char>(spelled[i]);
+    const char32_t c = byte < 0x80 ? (++i, byte) : next_code_point(spelled, i);
     if (c >= kCharacters || kBytes[c] < 0) return false;
     bytes += static_cast<char>(kBytes[c]);
   }

@@ -6,11 +6,11 @@
 
 namespace jemm {
 
-/// Turns a token as tokenizer.json spells it (`Ġthe`) into the bytes it stands for (` the`).
-/// False when a character is outside the alphabet; `bytes` is then unspecified.
+/// Appends the bytes (` the`) that a token stands for as tokenizer.json spells it (`Ġthe`).
+/// False when a character is outside the alphabet; what was appended is then unspecified.
 ///
 /// Bytes 21..7E, A1..AC and AE..FF stand for themselves as code points; the other 68, in order,
 /// are U+0100 and up.
-bool alphabet_to_bytes(std::string_view spelled, std::string& bytes);
+bool append_alphabet_bytes(std::string_view spelled, std::string& bytes);
 
 }  // namespace jemm

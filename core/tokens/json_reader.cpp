@@ -17,6 +17,11 @@ bool is_blank(char byte) {
   return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
+bool is_mark(char byte) {
+  return byte == '"' || byte == ',' || byte == ':' || byte == '{' || byte == '}' || byte == '[' ||
+         byte == ']';
+}
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& name) {
@@ -35,6 +40,13 @@ JsonReader::JsonReader(std::string_view text, std::string name)
     offset_ = fault.offset;
     fail("valid UTF-8");
   }
+}
+
+JsonReader JsonReader::of_raw(std::string_view text, std::string name) {
+  JsonReader reader;
+  reader.text_ = text;
+  reader.name_ = std::move(name);
+  return reader;
 }
 
 void JsonReader::fail(std::string_view what) const {
@@ -62,12 +74,16 @@ void JsonReader::expect(char byte, const char* what) {
   if (!accept(byte)) fail(what);
 }
 
-// Offset of the quote that ends the string whose content starts at `offset`.
-std::size_t JsonReader::string_end(std::size_t offset) const {
+// Requires that the string's content starts at `offset`.
+JsonReader::StringEnd JsonReader::find_string_end(std::size_t offset) const {
+  bool escapes = false;
   for (; offset < text_.size(); ++offset) {
     const char byte = text_[offset];
-    if (byte == '"') return offset;
-    if (byte == '\\') ++offset;
+    if (byte == '"') return {offset, escapes};
+    if (byte == '\\') {
+      escapes = true;
+      ++offset;
+    }
     if (static_cast<unsigned char>(byte) < 0x20) break;
   }
   jemm::fail(ErrorKind::kInput, "{}: a string that starts at byte {} is not closed", name_, offset_);
@@ -75,10 +91,10 @@ std::size_t JsonReader::string_end(std::size_t offset) const {
 
 std::string_view JsonReader::string() {
   expect('"', "a string");
-  const std::size_t end = string_end(offset_);
-  const std::string_view body = text_.substr(offset_, end - offset_);
-  if (body.find('\\') == std::string_view::npos) {
-    offset_ = end + 1;
+  const StringEnd end = find_string_end(offset_);
+  if (!end.escapes) {
+    const std::string_view body = text_.substr(offset_, end.quote - offset_);
+    offset_ = end.quote + 1;
     return body;
   }
   unescaped_.clear();
@@ -153,7 +169,7 @@ std::string_view JsonReader::raw() {
     const char byte = peek();
     if (byte == '"') {
       ++offset_;
-      offset_ = string_end(offset_) + 1;
+      offset_ = find_string_end(offset_).quote + 1;
     } else if (byte == '{' || byte == '[') {
       if (++depth > kMaxDepth) fail("at most 900 levels");
       ++offset_;
@@ -165,8 +181,7 @@ std::string_view JsonReader::raw() {
       if (depth == 0) fail("a value");
       ++offset_;
     } else {
-      while (offset_ < text_.size() && !is_blank(text_[offset_]) &&
-             std::string_view("\"{}[],:").find(text_[offset_]) == std::string_view::npos) {
+      while (offset_ < text_.size() && !is_blank(text_[offset_]) && !is_mark(text_[offset_])) {
         ++offset_;
       }
     }

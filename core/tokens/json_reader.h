@@ -20,6 +20,9 @@ class JsonReader {
   /// `text` outlives the reader. Throws when it is not valid UTF-8.
   JsonReader(std::string_view text, std::string name);
 
+  /// A reader of what raw() gave, whose UTF-8 is known to be valid.
+  static JsonReader of_raw(std::string_view text, std::string name);
+
   /// The first character of the next value: one of `{`, `[`, `"`, or of a number or a word.
   char peek();
 
@@ -62,12 +65,17 @@ class JsonReader {
   [[noreturn]] void fail(std::string_view what) const;
 
  private:
+  JsonReader() = default;
   void blanks();
   bool accept(char byte);
   void expect(char byte, const char* what);
   void unescape();
   std::uint32_t hex4();
-  std::size_t string_end(std::size_t offset) const;
+  struct StringEnd {
+    std::size_t quote;  // offset of the closing quote
+    bool escapes;       // the string holds a backslash
+  };
+  StringEnd find_string_end(std::size_t offset) const;
 
   std::string_view text_;
   std::string name_;

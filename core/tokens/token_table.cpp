@@ -6,8 +6,7 @@ namespace jemm {
 
 void TokenTable::reserve(std::size_t entries, std::size_t bytes) {
   arena_.reserve(bytes);
-  offsets_.reserve(entries + 1);
-  ids_.reserve(entries);
+  entries_.reserve(entries + 1);
   grow(std::bit_ceil(2 * entries + 16));
 }
 
@@ -27,7 +26,7 @@ std::size_t TokenTable::probe(std::string_view wanted, std::uint64_t hash) const
 void TokenTable::grow(std::size_t n_slots) {
   if (n_slots <= slots_.size()) return;
   slots_.assign(n_slots, Slot{});
-  for (std::size_t i = 0; i < ids_.size(); ++i) {
+  for (std::size_t i = 0; i < size(); ++i) {
     const std::uint64_t hash = hash_(token(i));
     slots_[probe(token(i), hash)] = {static_cast<std::uint32_t>(hash >> 32),
                                      static_cast<std::int32_t>(i)};
@@ -35,14 +34,14 @@ void TokenTable::grow(std::size_t n_slots) {
 }
 
 bool TokenTable::insert(std::string_view token, std::int32_t id) {
-  if (2 * (ids_.size() + 1) > slots_.size()) grow(std::bit_ceil(4 * ids_.size() + 16));
+  if (2 * (size() + 1) > slots_.size()) grow(std::bit_ceil(4 * size() + 16));
   const std::uint64_t hash = hash_(token);
   Slot& slot = slots_[probe(token, hash)];
   if (slot.index >= 0) return false;
-  slot = {static_cast<std::uint32_t>(hash >> 32), static_cast<std::int32_t>(ids_.size())};
+  slot = {static_cast<std::uint32_t>(hash >> 32), static_cast<std::int32_t>(size())};
   arena_.append(token);
-  offsets_.push_back(static_cast<std::uint32_t>(arena_.size()));
-  ids_.push_back(id);
+  entries_.back().id = id;
+  entries_.push_back({static_cast<std::uint32_t>(arena_.size()), -1});
   return true;
 }
 
@@ -52,7 +51,7 @@ std::int32_t TokenTable::index_of(std::string_view token) const {
 
 std::int32_t TokenTable::find(std::string_view token) const {
   const std::int32_t index = index_of(token);
-  return index < 0 ? -1 : ids_[static_cast<std::size_t>(index)];
+  return index < 0 ? -1 : id(static_cast<std::size_t>(index));
 }
 
 }  // namespace jemm

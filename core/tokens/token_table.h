@@ -27,25 +27,29 @@ class TokenTable {
   /// Position of `token` in order of insertion, below size(), or -1.
   std::int32_t index_of(std::string_view token) const;
 
-  std::size_t size() const { return ids_.size(); }
+  std::size_t size() const { return entries_.size() - 1; }
   std::string_view token(std::size_t index) const {
-    return std::string_view(arena_).substr(offsets_[index], offsets_[index + 1] - offsets_[index]);
+    const std::uint32_t begin = entries_[index].begin;
+    return {arena_.data() + begin, entries_[index + 1].begin - begin};
   }
-  std::int32_t id(std::size_t index) const { return ids_[index]; }
+  std::int32_t id(std::size_t index) const { return entries_[index].id; }
 
  private:
+  struct Entry {
+    std::uint32_t begin;  // of the token in arena_
+    std::int32_t id;
+  };
   struct Slot {
-    std::uint32_t tag = 0;     // upper half of the hash
-    std::int32_t index = -1;   // -1: free
+    std::uint32_t tag = 0;    // upper half of the hash
+    std::int32_t index = -1;  // -1: free
   };
   void grow(std::size_t slots);
   std::size_t probe(std::string_view token, std::uint64_t hash) const;
 
   KeyedHash hash_;
   std::string arena_;
-  std::vector<std::uint32_t> offsets_{0};  // where each token starts; one more for the end
-  std::vector<std::int32_t> ids_;
-  std::vector<Slot> slots_;                // a power of two, at most half full
+  std::vector<Entry> entries_{{0, -1}};  // in order of insertion, and one more for the end
+  std::vector<Slot> slots_;              // a power of two, at most half full
 };
 
 }  // namespace jemm

@@ -19,20 +19,19 @@ using Json = nlohmann::json;
 using Members = std::map<std::string, std::string_view, std::less<>>;
 
 // The text of each member of an object. Keys outside `known` are refused: a field nobody reads
-// may change what the file means.
-Members members(std::string_view text, const std::string& name,
-                std::initializer_list<std::string_view> known) {
-  JsonReader reader(text, name);
+// may change what the file means. `read_nested(key)` may read a member's value itself: then true.
+template <typename ReadNested>
+Members members(JsonReader& reader, const std::string& name,
+                std::initializer_list<std::string_view> known, ReadNested read_nested) {
   Members found;
   reader.object([&](std::string_view key) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       fail(ErrorKind::kInput, "{}: unknown field {}", name, key);
     }
-    if (!found.emplace(key, reader.raw()).second) {
-      fail(ErrorKind::kInput, "{}: field {} stands twice", name, key);
-    }
+    const auto [member, fresh] = found.emplace(key, std::string_view());
+    if (!fresh) fail(ErrorKind::kInput, "{}: field {} stands twice", name, key);
+    if (!read_nested(key)) member->second = reader.raw();
   });
-  reader.end();
   return found;
 }
 
@@ -58,15 +57,16 @@ std::string type_of(const Json& part, const std::string& name) {
 // model.vocab: tokens over the byte alphabet go to `file.vocabulary`, all others, which only
 // merges and added tokens can name, to `file.others`.
 void read_vocabulary(std::string_view text, const std::string& name, TokenizerFile& file) {
-  JsonReader reader(text, name);
+  JsonReader reader = JsonReader::of_raw(text, name);
   file.vocabulary.reserve(text.size() / 40, text.size() / 3);
   std::vector<std::int32_t> ids;
   std::string bytes;
   reader.object([&](std::string_view token) {
     const std::int32_t id = reader.id();
     ids.push_back(id);
-    const bool fresh = alphabet_to_bytes(token, bytes) ? file.vocabulary.insert(bytes, id)
-                                                       : file.others.insert(token, id);
+    bytes.clear();
+    const bool fresh = append_alphabet_bytes(token, bytes) ? file.vocabulary.insert(bytes, id)
+                                                           : file.others.insert(token, id);
     if (!fresh) fail(ErrorKind::kInput, "{}: token {} stands twice", name, token);
   });
   reader.end();
@@ -77,41 +77,82 @@ void read_vocabulary(std::string_view text, const std::string& name, TokenizerFi
   file.n_vocabulary = ids.size();
 }
 
-// model.merges in either spelling, "a b" or ["a", "b"].
-MergeTable read_merges(std::string_view text, const std::string& name, const TokenizerFile& file) {
-  struct Triple {
-    std::int32_t left, right, joined;
+// Finds the ids of a merge: its two tokens and the one they make.
+class MergeResolver {
+ public:
+  explicit MergeResolver(const TokenizerFile& file) : file_(file) {}
+
+  struct Ids {
+    std::int32_t left, right, joined;  // -1: not in the vocabulary
   };
-  std::vector<Triple> merges;
-  JsonReader reader(text, name);
-  std::string joined;
+  Ids resolve(std::string_view left, std::string_view right) {
+    bytes_.clear();
+    const bool left_known = append_alphabet_bytes(left, bytes_);
+    const std::size_t n_left = bytes_.size();
+    if (!left_known || !append_alphabet_bytes(right, bytes_)) {
+      return {file_.spelled_id(left), file_.spelled_id(right),
+              file_.spelled_id(std::string(left).append(right))};
+    }
+    const std::string_view whole = bytes_;
+    return {file_.vocabulary.find(whole.substr(0, n_left)),
+            file_.vocabulary.find(whole.substr(n_left)), joined_id(whole)};
+  }
+
+ private:
+  // Vocabularies list what the merges make in the order of the merges: the next entry is tried
+  // before the table, which saves a third of the look-ups of a large file.
+  std::int32_t joined_id(std::string_view whole) {
+    const TokenTable& vocabulary = file_.vocabulary;
+    if (next_ >= vocabulary.size() || vocabulary.token(next_) != whole) {
+      const std::int32_t index = vocabulary.index_of(whole);
+      if (index < 0) return -1;
+      next_ = static_cast<std::size_t>(index);
+    }
+    return vocabulary.id(next_++);
+  }
+
+  const TokenizerFile& file_;
+  std::string bytes_;
+  std::size_t next_ = 0;
+};
+
+// Reads one merge, "a b" or ["a", "b"], into `left` and `right`. False when it has another form.
+bool read_merge(JsonReader& reader, std::string& left, std::string& right) {
+  if (reader.peek() == '[') {
+    std::size_t n_parts = 0;
+    reader.array([&] {
+      const std::string_view part = reader.string();
+      if (n_parts < 2) (n_parts == 0 ? left : right) = part;
+      ++n_parts;
+    });
+    return n_parts == 2;
+  }
+  const std::string_view both = reader.string();
+  const std::size_t space = both.find(' ');
+  if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos) {
+    return false;
+  }
+  left = both.substr(0, space);
+  right = both.substr(space + 1);
+  return true;
+}
+
+MergeTable read_merges(std::string_view text, const std::string& name, const TokenizerFile& file) {
+  std::vector<MergeResolver::Ids> merges;
+  merges.reserve(text.size() / 16);
+  MergeResolver resolver(file);
+  JsonReader reader = JsonReader::of_raw(text, name);
+  std::string left, right;
   reader.array([&] {
-    std::size_t left_size = 0;
-    if (reader.peek() == '[') {
-      std::size_t parts = 0;
-      joined.clear();
-      reader.array([&] {
-        if (parts == 1) left_size = joined.size();
-        joined += reader.string();
-        ++parts;
-      });
-      if (parts != 2) fail(ErrorKind::kInput, "{}[{}]: not two tokens", name, merges.size());
-    } else {
-      joined = reader.string();
-      left_size = joined.find(' ');
-      if (left_size == std::string::npos || joined.find(' ', left_size + 1) != std::string::npos) {
-        fail(ErrorKind::kInput, "{}[{}]: not two tokens", name, merges.size());
-      }
-      joined.erase(left_size, 1);
+    if (!read_merge(reader, left, right)) {
+      fail(ErrorKind::kInput, "{}[{}]: not two tokens", name, merges.size());
     }
-    const std::string_view whole = joined;
-    const Triple merge{file.spelled_id(whole.substr(0, left_size)),
-                       file.spelled_id(whole.substr(left_size)), file.spelled_id(whole)};
-    if (merge.left < 0 || merge.right < 0 || merge.joined < 0) {
+    const MergeResolver::Ids ids = resolver.resolve(left, right);
+    if (ids.left < 0 || ids.right < 0 || ids.joined < 0) {
       fail(ErrorKind::kInput, "{}[{}]: {} + {} or what they make is not in model.vocab", name,
-           merges.size(), whole.substr(0, left_size), whole.substr(left_size));
+           merges.size(), left, right);
     }
-    merges.push_back(merge);
+    merges.push_back(ids);
   });
   reader.end();
   if (merges.empty()) fail(ErrorKind::kInput, "{}: no merges", name);
@@ -206,7 +247,7 @@ FileRules read_pre_tokenizer(const Json& part, const std::string& name) {
 
 std::int32_t TokenizerFile::spelled_id(std::string_view spelled) const {
   std::string bytes;
-  return alphabet_to_bytes(spelled, bytes) ? vocabulary.find(bytes) : others.find(spelled);
+  return append_alphabet_bytes(spelled, bytes) ? vocabulary.find(bytes) : others.find(spelled);
 }
 
 AddedToken read_added_token(const Json& entry, const std::string& where) {
@@ -227,17 +268,27 @@ AddedToken read_added_token(const Json& entry, const std::string& where) {
 }
 
 TokenizerFile read_tokenizer_json(std::string_view text, const std::string& name) {
-  const Members top = members(text, name,
+  const std::string model_name = name + ": model";
+  JsonReader reader(text, name);
+  Members model;
+  const auto read_model = [&](std::string_view key) {
+    if (key != "model") return false;
+    model = members(reader, model_name,
+                    {"type", "dropout", "unk_token", "continuing_subword_prefix",
+                     "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
+                     "merges"},
+                    [](std::string_view) { return false; });
+    return true;
+  };
+  const Members top = members(reader, name,
                               {"version", "truncation", "padding", "added_tokens", "normalizer",
-                               "pre_tokenizer", "post_processor", "decoder", "model"});
-  for (const std::string_view unread : {"version", "truncation", "padding", "post_processor", "decoder"}) {
+                               "pre_tokenizer", "post_processor", "decoder", "model"},
+                              read_model);
+  reader.end();
+  need(top, "model", name);
+  for (const char* unread : {"version", "truncation", "padding", "post_processor", "decoder"}) {
     value_or_null(top, unread, name);  // must at least be JSON
   }
-  const std::string model_name = name + ": model";
-  const Members model = members(need(top, "model", name), model_name,
-                                {"type", "dropout", "unk_token", "continuing_subword_prefix",
-                                 "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
-                                 "vocab", "merges"});
   check_model(model, model_name);
   FileRules rules = read_pre_tokenizer(value_or_null(top, "pre_tokenizer", name), name + ": pre_tokenizer");
   rules.nfc = read_normalizer(value_or_null(top, "normalizer", name), name + ": normalizer");

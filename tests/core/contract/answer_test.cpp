@@ -31,7 +31,7 @@ QuestionType type_named(std::string_view name) {
   return QuestionType::kScore;
 }
 
-/// Replaces every number of an answer by '#', so that only fields, ids and their order remain.
+/// The answer with every number made equal, so that only fields, ids, winner and order can differ.
 std::string shape_of(const Answer& answer) {
   Answer blank = answer;
   for (double& p : blank.probabilities) p = 0.5;
@@ -65,7 +65,8 @@ void check_answer(const JsonValue& question, const JsonValue& golden, double tem
     theirs.probabilities.push_back(p.value().number());
   }
   theirs.confidence = golden.find("confidence")->number();
-  if (const auto expected = golden.find("expected_value")) theirs.expected_value = expected->number();
+  const auto expected = golden.find("expected_value");
+  if (expected) theirs.expected_value = expected->number();
   CHECK(answer_json(theirs) == compact_json(golden));
   CHECK(shape_of(answer) == shape_of(theirs));
 

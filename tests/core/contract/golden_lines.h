@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "contract/json.h"
@@ -38,7 +39,7 @@ inline std::vector<JsonValue> elements(const JsonValue& list) {
   return out;
 }
 
-/// The number under `key`, written as an integer or a float.
+/// A number, written as an integer or a float.
 inline double number_of(const JsonValue& value) {
   return value.kind() == JsonKind::kInt ? std::stod(std::string(value.text())) : value.number();
 }

@@ -1,0 +1,27 @@
+// Weights from a formula of name and index (docs/synthetic.md). Knows no files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "checkpoint/adapter_config.h"
+#include "checkpoint/registry.h"
+
+namespace jemm {
+
+/// The hash's finaliser; a bijection of 32 bits.
+constexpr std::uint32_t synthetic_mix(std::uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7feb352dU;
+  x ^= x >> 15;
+  x *= 0x846ca68bU;
+  return x ^ (x >> 16);
+}
+
+/// A base tensor: BF16, rounded to nearest even from float, which is rounded from double.
+Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed);
+/// One half of a pair, float. `suffix` is kLoraA or kLoraB.
+Tensor synthetic_lora(const AdapterTarget& target, std::string_view suffix, std::uint32_t seed);
+
+}  // namespace jemm

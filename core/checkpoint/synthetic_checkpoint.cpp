@@ -1,0 +1,41 @@
+// open_synthetic: small files from directories, weights from the formula.
+#include <fmt/format.h>
+
+#include "base/sha256.h"
+#include "checkpoint/described_checkpoint.h"
+#include "checkpoint/synthetic.h"
+
+namespace jemm {
+namespace {
+
+class SyntheticCheckpoint final : public DescribedCheckpoint {
+ public:
+  SyntheticCheckpoint(const CheckpointFiles& files, std::uint32_t seed)
+      : DescribedCheckpoint(files), seed_(seed) {}
+
+  std::string fingerprint() const override {
+    Sha256 whole;
+    whole.update(fmt::format("synthetic, seed {}\n", seed_));
+    for (const NamedBlob& file : small_files()) {
+      whole.update(fmt::format("{} {}\n", sha256_hex(file.blob.bytes), file.name));
+    }
+    return whole.hex();
+  }
+
+ private:
+  Tensor read(const TensorInfo& info) const override { return synthetic_tensor(info, seed_); }
+  LoraPair read(const AdapterTarget& target) const override {
+    return {synthetic_lora(target, kLoraA, seed_), synthetic_lora(target, kLoraB, seed_),
+            target.scale};
+  }
+
+  std::uint32_t seed_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Checkpoint> open_synthetic(const CheckpointFiles& files, std::uint32_t seed) {
+  return std::make_unique<SyntheticCheckpoint>(files, seed);
+}
+
+}  // namespace jemm
