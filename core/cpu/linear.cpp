@@ -21,7 +21,11 @@ void widen_rows(const Tensor& matrix, std::int64_t begin, std::int64_t n, float*
   const std::size_t row_bytes = cols * dtype_size(matrix.dtype);
   const auto bytes = matrix.data.bytes.subspan(static_cast<std::size_t>(begin) * row_bytes,
                                                static_cast<std::size_t>(n) * row_bytes);
-  widen(matrix.dtype, bytes, {to, static_cast<std::size_t>(n) * cols});
+  if (matrix.dtype == DType::kBf16) {
+    widen_bf16(reinterpret_cast<const std::uint16_t*>(bytes.data()), to, n * matrix.shape[1]);
+  } else {
+    widen(matrix.dtype, bytes, {to, static_cast<std::size_t>(n) * cols});
+  }
 }
 
 // scale (A x) of every layer that has an update, one Tiles a job.
