@@ -60,18 +60,14 @@ void scale_lanes(float* x, std::int64_t n, const float* factors) {
 // What one task, all query heads of a key head for one tile, keeps in its worker's memory.
 class Task {
  public:
-  static std::int64_t floats(const AttentionArgs& args) {
-    const std::int64_t group = args.n_heads / args.n_kv_heads;
-    return (2 + 2 * group) * args.head_dim * kBlock + kBlock * kLanes;
-  }
-
   Task(Context& context, const AttentionArgs& args, const QueryTile& tile, std::int64_t kv_head,
-       float* memory)
+       int worker)
       : args_(args),
         tile_(tile),
         kv_head_(kv_head),
         group_(args.n_heads / args.n_kv_heads),
-        keys_(memory),
+        worker_(worker),
+        keys_(context.worker_floats(worker, floats(args))),
         values_(keys_ + kBlock * args.head_dim),
         queries_(values_ + kBlock * args.head_dim),
         sums_(queries_ + group_ * kLanes * args.head_dim),
@@ -94,6 +90,10 @@ class Task {
   }
 
  private:
+  static std::int64_t floats(const AttentionArgs& args) {
+    const std::int64_t group = args.n_heads / args.n_kv_heads;
+    return (2 + 2 * group) * args.head_dim * kBlock + kBlock * kLanes;
+  }
   float* queries(std::int64_t head) { return queries_ + head * kLanes * args_.head_dim; }
   float* sums(std::int64_t head) { return sums_ + head * kLanes * args_.head_dim; }
 
@@ -136,10 +136,10 @@ class Task {
     const float scale = 1.0f / std::sqrt(static_cast<float>(args_.head_dim));
     float correction[kLanes];
     for (std::int64_t h = 0; h < group_; ++h) {
-      score_product_.run(keys_, queries(h), scores_);
+      score_product_.run(worker_, keys_, queries(h), scores_);
       softmax_block(scores_, last_key, scale, softmax_[static_cast<std::size_t>(h)], correction);
       scale_lanes(sums(h), args_.head_dim, correction);
-      value_product_.run(values_, scores_, sums(h));
+      value_product_.run(worker_, values_, scores_, sums(h));
     }
   }
 
@@ -158,6 +158,7 @@ class Task {
   const AttentionArgs& args_;
   const QueryTile& tile_;
   std::int64_t kv_head_, group_;
+  int worker_;
   float* keys_;     // [64, Dh]
   float* values_;   // [Dh, 64]
   float* queries_;  // [group, Dh, 64]
@@ -195,8 +196,7 @@ void attention(Context& context, const AttentionArgs& args, Matrix& out) {
   context.pool.parallel_for(n_tiles * args.n_kv_heads, [&](std::int64_t task, int worker) {
     // From the last tile on: a long prompt's last tiles are its longest tasks.
     const auto tile = static_cast<std::size_t>(n_tiles - 1 - task / args.n_kv_heads);
-    float* memory = context.worker_floats(worker, Task::floats(args));
-    Task(context, args, args.tiles[tile], task % args.n_kv_heads, memory).run(out);
+    Task(context, args, args.tiles[tile], task % args.n_kv_heads, worker).run(out);
   });
 }
 

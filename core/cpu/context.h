@@ -11,7 +11,9 @@ namespace jemm::cpu {
 
 struct Context {
   explicit Context(int n_threads)
-      : pool(n_threads), scratch(static_cast<std::size_t>(pool.n_workers())) {}
+      : pool(n_threads),
+        products(pool.n_workers()),
+        scratch(static_cast<std::size_t>(pool.n_workers())) {}
 
   /// At least `n` floats of a worker's own; undefined at the start of a task.
   float* worker_floats(int worker, std::int64_t n) {

@@ -10,10 +10,12 @@ namespace {
 
 constexpr std::int64_t kChunk = 64;
 
-// ahead[i][j] *= D_ij for j <= i, 0 behind; below[i][j] *= beta_i D_ij for j < i.
+// ahead[i][j] *= D_ij for j <= i, 0 behind; below[i][j] *= beta_i D_ij for j < i; of the first n
+// rows. What stands in the others meets only zeros of U.
 JEMM_CLONES
-void apply_decay(const double* cumulated, const float* beta, float* ahead, float* below) {
-  for (std::int64_t i = 0; i < kChunk; ++i) {
+void apply_decay(std::int64_t n, const double* cumulated, const float* beta, float* ahead,
+                 float* below) {
+  for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = 0; j < kChunk; ++j) {
       const float decay = vector_exp(static_cast<float>(cumulated[i] - cumulated[j]));
       const float a = ahead[i * kChunk + j] * decay;
@@ -23,28 +25,29 @@ void apply_decay(const double* cumulated, const float* beta, float* ahead, float
   }
 }
 
-// Solves (I + strictly lower part of `below`) U = U in place, row after row; U [64, n].
+// Solves (I + strictly lower part of `below`) U = U in place for the first n rows of U
+// [64, width], row after row.
 JEMM_CLONES
-void solve_unit_lower(const float* below, std::int64_t n, float* u) {
-  constexpr std::int64_t kWidth = 64;  // columns that stay in registers
-  for (std::int64_t c0 = 0; c0 < n; c0 += kWidth) {
-    const std::int64_t width = std::min(kWidth, n - c0);
-    for (std::int64_t i = 1; i < kChunk; ++i) {
-      float* row = u + i * n + c0;
-      if (width == kWidth) {
-        float sum[kWidth];
-        for (std::int64_t c = 0; c < kWidth; ++c) sum[c] = row[c];
+void solve_unit_lower(const float* below, std::int64_t n, std::int64_t width, float* u) {
+  constexpr std::int64_t kStripe = 64;  // columns whose sums stay in registers
+  for (std::int64_t c0 = 0; c0 < width; c0 += kStripe) {
+    const std::int64_t stripe = std::min(kStripe, width - c0);
+    float sum[kStripe];
+    for (std::int64_t i = 1; i < n; ++i) {
+      float* row = u + i * width + c0;
+      if (stripe == kStripe) {
+        for (std::int64_t c = 0; c < kStripe; ++c) sum[c] = row[c];
         for (std::int64_t j = 0; j < i; ++j) {
           const float factor = below[i * kChunk + j];
-          const float* other = u + j * n + c0;
-          for (std::int64_t c = 0; c < kWidth; ++c) sum[c] -= factor * other[c];
+          const float* other = u + j * width + c0;
+          for (std::int64_t c = 0; c < kStripe; ++c) sum[c] -= factor * other[c];
         }
-        for (std::int64_t c = 0; c < kWidth; ++c) row[c] = sum[c];
+        for (std::int64_t c = 0; c < kStripe; ++c) row[c] = sum[c];
       } else {
         for (std::int64_t j = 0; j < i; ++j) {
           const float factor = below[i * kChunk + j];
-          const float* other = u + j * n + c0;
-          for (std::int64_t c = 0; c < width; ++c) row[c] -= factor * other[c];
+          const float* other = u + j * width + c0;
+          for (std::int64_t c = 0; c < stripe; ++c) row[c] -= factor * other[c];
         }
       }
     }
@@ -104,18 +107,18 @@ std::int64_t DeltaRule::scratch_floats() const {
   return kChunk * (3 * key_dim_ + 2 * kChunk + 2 * value_dim_);
 }
 
-void DeltaRule::run(const DeltaRows& rows, float* state, float* scratch) const {
+void DeltaRule::run(int worker, const DeltaRows& rows, float* state, float* scratch) const {
   const Chunk chunk(scratch, key_dim_, value_dim_);
   for (std::int64_t begin = 0; begin < rows.n_rows;) {
     const std::int64_t to_boundary = kChunk - (rows.n_before + begin) % kChunk;
     const std::int64_t n = std::min(to_boundary, rows.n_rows - begin);
-    run_chunk(rows, begin, n, state, chunk);
+    run_chunk(worker, rows, begin, n, state, chunk);
     begin += n;
   }
 }
 
-void DeltaRule::run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_t n, float* state,
-                          const Chunk& chunk) const {
+void DeltaRule::run_chunk(int worker, const DeltaRows& rows, std::int64_t begin, std::int64_t n,
+                          float* state, const Chunk& chunk) const {
   double cumulated[kChunk];
   float beta[kChunk], decay_from_start[kChunk], decay_to_end[kChunk];
   double sum = 0;
@@ -137,9 +140,9 @@ void DeltaRule::run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_
     scale_into(rows.k + from, keep, key_dim_, chunk.k + i * key_dim_);
   }
   transpose(chunk.k, key_dim_, kChunk, key_dim_, chunk.k_transposed, kChunk);
-  rows_by_rows_.run(chunk.q, chunk.k_transposed, chunk.ahead);
-  rows_by_rows_.run(chunk.k, chunk.k_transposed, chunk.below);
-  apply_decay(cumulated, beta, chunk.ahead, chunk.below);
+  rows_by_rows_.run(worker, chunk.q, chunk.k_transposed, chunk.ahead);
+  rows_by_rows_.run(worker, chunk.k, chunk.k_transposed, chunk.below);
+  apply_decay(n, cumulated, beta, chunk.ahead, chunk.below);
 
   for (std::int64_t i = 0; i < kChunk; ++i) {
     float* k = chunk.k + i * key_dim_;
@@ -147,22 +150,22 @@ void DeltaRule::run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_
     scale_into(k, beta[i] * decay_from_start[i], key_dim_, k);
     scale_into(q, decay_from_start[i], key_dim_, q);
   }
-  rows_by_state_.run(chunk.k, state, chunk.u);
+  rows_by_state_.run(worker, chunk.k, state, chunk.u);
   for (std::int64_t i = 0; i < kChunk; ++i) {
     const float* v = rows.v + (begin + std::min(i, n - 1)) * rows.qkv_stride;
     scale_minus(v, beta[i], value_dim_, chunk.u + i * value_dim_);
   }
-  solve_unit_lower(chunk.below, value_dim_, chunk.u);
+  solve_unit_lower(chunk.below, n, value_dim_, chunk.u);
 
-  rows_by_state_.run(chunk.q, state, chunk.out);
-  rows_by_values_.run(chunk.ahead, chunk.u, chunk.out);
+  rows_by_state_.run(worker, chunk.q, state, chunk.out);
+  rows_by_values_.run(worker, chunk.ahead, chunk.u, chunk.out);
   for (std::int64_t i = 0; i < n; ++i) {
     std::copy_n(chunk.out + i * value_dim_, value_dim_, rows.out + (begin + i) * rows.out_stride);
   }
 
   scale_columns(chunk.k_transposed, key_dim_, decay_to_end);
   scale_into(state, decay_from_start[kChunk - 1], key_dim_ * value_dim_, state);
-  state_update_.run(chunk.k_transposed, chunk.u, state);
+  state_update_.run(worker, chunk.k_transposed, chunk.u, state);
 }
 
 void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
@@ -185,7 +188,7 @@ void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
         if (before != state) std::copy_n(before, state_size, state);
       }
       const float* qkv = args.qkv.row(run.row_begin);
-      rule.run({.q = qkv + key_head * args.key_dim,
+      rule.run(worker, {.q = qkv + key_head * args.key_dim,
                 .k = qkv + key_width + key_head * args.key_dim,
                 .v = qkv + 2 * key_width + head * args.value_dim,
                 .qkv_stride = args.qkv.cols(),

@@ -39,12 +39,12 @@ class DeltaRule {
 
   std::int64_t scratch_floats() const;
   /// state [Dk, Dv]: in, that before the first row; out, that after the last.
-  void run(const DeltaRows& rows, float* state, float* scratch) const;
+  void run(int worker, const DeltaRows& rows, float* state, float* scratch) const;
 
  private:
   struct Chunk;
-  void run_chunk(const DeltaRows& rows, std::int64_t begin, std::int64_t n, float* state,
-                 const Chunk& chunk) const;
+  void run_chunk(int worker, const DeltaRows& rows, std::int64_t begin, std::int64_t n,
+                 float* state, const Chunk& chunk) const;
 
   std::int64_t key_dim_, value_dim_;
   const Product& rows_by_rows_;    // [64, Dk] [Dk, 64]

@@ -21,7 +21,11 @@ void widen_rows(const Tensor& matrix, std::int64_t begin, std::int64_t n, float*
   const std::size_t row_bytes = cols * dtype_size(matrix.dtype);
   const auto bytes = matrix.data.bytes.subspan(static_cast<std::size_t>(begin) * row_bytes,
                                                static_cast<std::size_t>(n) * row_bytes);
-  widen(matrix.dtype, bytes, {to, static_cast<std::size_t>(n) * cols});
+  if (matrix.dtype == DType::kBf16) {
+    widen_bf16(reinterpret_cast<const std::uint16_t*>(bytes.data()), to, n * matrix.shape[1]);
+  } else {
+    widen(matrix.dtype, bytes, {to, static_cast<std::size_t>(n) * cols});
+  }
 }
 
 // scale (A x) of every layer that has an update, one Tiles a job.
@@ -41,7 +45,7 @@ std::vector<Tiles> low_ranks(Context& context, const Tiles& x, std::span<const L
     float* a = context.worker_floats(worker, rank * x.cols());
     widen_rows(lora->a, 0, rank, a);
     float* out = low[i].block(block);
-    context.products.get({rank, x.cols(), kLanes}).run(a, x.block(block), out);
+    context.products.get({rank, x.cols(), kLanes}).run(worker, a, x.block(block), out);
     const auto scale = static_cast<float>(lora->scale);
     for (std::int64_t j = 0; j < rank * kLanes; ++j) out[j] *= scale;
   });
@@ -72,9 +76,9 @@ class Panel {
   std::int64_t n_rows() const { return n_; }
 
   /// out [n_rows, 64] of one block; `low` as from low_ranks.
-  void multiply(const Tiles& x, const Tiles& low, std::int64_t block, float* out) const {
-    product_.run(w_, x.block(block), out);
-    if (update_ != nullptr) update_->run(b_, low.block(block), out);
+  void multiply(int worker, const Tiles& x, const Tiles& low, std::int64_t block, float* out) const {
+    product_.run(worker, w_, x.block(block), out);
+    if (update_ != nullptr) update_->run(worker, b_, low.block(block), out);
   }
 
  private:
@@ -110,7 +114,7 @@ void apply(Context& context, const Tiles& x, std::span<const LinearJob> jobs) {
     float* memory = context.worker_floats(worker, Panel::floats(job.layer));
     const Panel panel(context.products, job.layer, task.begin, memory);
     for (std::int64_t block = 0; block < x.n_blocks(); ++block) {
-      panel.multiply(x, low[task.job], block, job.out.block(block) + task.begin * kLanes);
+      panel.multiply(worker, x, low[task.job], block, job.out.block(block) + task.begin * kLanes);
     }
   });
 }
@@ -130,8 +134,8 @@ void apply_swiglu(Context& context, const Tiles& x, const Linear& gate, const Li
     float* ups_out = memory + Panel::floats(gate) + Panel::floats(up);
     for (std::int64_t block = 0; block < x.n_blocks(); ++block) {
       float* act = out.block(block) + begin * kLanes;
-      gates.multiply(x, low[0], block, act);
-      ups.multiply(x, low[1], block, ups_out);
+      gates.multiply(worker, x, low[0], block, act);
+      ups.multiply(worker, x, low[1], block, ups_out);
       silu_multiply(act, ups_out, act, gates.n_rows() * kLanes);
     }
   });

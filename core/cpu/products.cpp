@@ -1,6 +1,6 @@
 #include "cpu/products.h"
 
-#include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -36,16 +36,12 @@ dnnl::memory::desc plain(std::int64_t rows, std::int64_t cols) {
   return {{rows, cols}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab};
 }
 
-// oneDNN takes pointers to mutable data also for what it only reads.
-dnnl::memory view(const dnnl::memory::desc& desc, const float* data) {
-  return {desc, cpu_device(), const_cast<float*>(data)};
-}
-
 class DnnlProduct : public Product {
  public:
-  explicit DnnlProduct(const ProductShape& shape)
-      : a_(plain(shape.m, shape.k)), b_(plain(shape.k, shape.n)), c_(plain(shape.m, shape.n)) {
+  DnnlProduct(const ProductShape& shape, int n_workers) {
     const OneThread guard;  // a primitive keeps the number of threads it was made for
+    const dnnl::memory::desc a = plain(shape.m, shape.k), b = plain(shape.k, shape.n),
+                             c = plain(shape.m, shape.n);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (shape.accumulate) {
@@ -54,32 +50,51 @@ class DnnlProduct : public Product {
       attributes.set_post_ops(add);
     }
 #if DNNL_VERSION_MAJOR >= 3
-    const dnnl::matmul::primitive_desc how(cpu_device(), a_, b_, c_, attributes);
+    const dnnl::matmul::primitive_desc how(cpu_device(), a, b, c, attributes);
 #else
-    const dnnl::matmul::primitive_desc how({a_, b_, c_}, attributes, cpu_device());
+    const dnnl::matmul::primitive_desc how({a, b, c}, attributes, cpu_device());
 #endif
-    scratch_ = how.scratchpad_desc();
     matmul_ = dnnl::matmul(how);
+    for (int worker = 0; worker < n_workers; ++worker) {
+      workers_.push_back({.a = unset(a),
+                          .b = unset(b),
+                          .c = unset(c),
+                          .scratch = {how.scratchpad_desc(), cpu_device()},
+                          .stream = dnnl::stream(cpu_device())});
+    }
   }
 
-  void run(const float* a, const float* b, float* c) const override {
+  void run(int worker, const float* a, const float* b, float* c) const override {
     const OneThread guard;
-    try {
-      thread_local std::vector<std::byte> scratch;
-      thread_local dnnl::stream stream(cpu_device());
-      if (scratch.size() < scratch_.get_size()) scratch.resize(scratch_.get_size());
-      matmul_.execute(stream, {{DNNL_ARG_SRC, view(a_, a)},
-                               {DNNL_ARG_WEIGHTS, view(b_, b)},
-                               {DNNL_ARG_DST, view(c_, c)},
-                               {DNNL_ARG_SCRATCHPAD, {scratch_, cpu_device(), scratch.data()}}});
-    } catch (const dnnl::error& error) {
-      fail(ErrorKind::kDevice, "oneDNN: {}", error.what());
+    const Worker& w = workers_[static_cast<std::size_t>(worker)];
+    // oneDNN takes pointers to mutable data also for what it only reads.
+    w.a.set_data_handle(const_cast<float*>(a));
+    w.b.set_data_handle(const_cast<float*>(b));
+    w.c.set_data_handle(c);
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, w.a.get()},
+                                         {DNNL_ARG_WEIGHTS, w.b.get()},
+                                         {DNNL_ARG_DST, w.c.get()},
+                                         {DNNL_ARG_SCRATCHPAD, w.scratch.get()}};
+    const dnnl_status_t status =
+        dnnl_primitive_execute(matmul_.get(), w.stream.get(), std::size(arguments), arguments);
+    if (status != dnnl_success) {
+      fail(ErrorKind::kDevice, "oneDNN: a product failed with status {}", static_cast<int>(status));
     }
   }
 
  private:
-  dnnl::memory::desc a_, b_, c_, scratch_;
+  // Made once: making them costs as much as a small product.
+  struct Worker {
+    dnnl::memory a, b, c, scratch;
+    dnnl::stream stream;
+  };
+
+  static dnnl::memory unset(const dnnl::memory::desc& desc) {
+    return {desc, cpu_device(), DNNL_MEMORY_NONE};
+  }
+
   dnnl::matmul matmul_;
+  std::vector<Worker> workers_;
 };
 
 }  // namespace
@@ -89,7 +104,7 @@ const Product& Products::get(const ProductShape& shape) {
   auto& product = made_[shape];
   if (!product) {
     try {
-      product = std::make_unique<DnnlProduct>(shape);
+      product = std::make_unique<DnnlProduct>(shape, n_workers_);
     } catch (const dnnl::error& error) {
       fail(ErrorKind::kDevice, "oneDNN refuses a product of [{}, {}] and [{}, {}]: {}", shape.m,
            shape.k, shape.k, shape.n, error.what());

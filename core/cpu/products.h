@@ -23,17 +23,19 @@ struct ProductShape {
 class Product {
  public:
   virtual ~Product() = default;
-  /// May be called from several threads at once.
-  virtual void run(const float* a, const float* b, float* c) const = 0;
+  /// May be called from several threads at once, each under its own number in [0, n_workers).
+  virtual void run(int worker, const float* a, const float* b, float* c) const = 0;
 };
 
 /// Products by shape, made when first asked for and kept. May be used from several threads.
 class Products {
  public:
+  explicit Products(int n_workers) : n_workers_(n_workers) {}
   /// Throws Error(kDevice) when oneDNN refuses.
   const Product& get(const ProductShape& shape);
 
  private:
+  int n_workers_;
   std::mutex mutex_;
   std::map<ProductShape, std::unique_ptr<const Product>> made_;
 };

@@ -9,14 +9,28 @@
 #include <vector>
 
 namespace jemm::cpu {
+namespace {
+
+// Rounds follow each other within microseconds, sooner than a sleeper wakes: look a few times
+// before sleeping. Gives the processor away each time, so that others may use it.
+template <typename Condition>
+bool true_soon(Condition condition) {
+  for (int i = 0; i < 64; ++i) {
+    if (condition()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+}  // namespace
 
 struct ThreadPool::State {
   std::mutex mutex;
   std::condition_variable work;  // a new round, or the end
   std::condition_variable done;  // the last helper left the round
-  std::uint64_t round = 0;
-  int n_busy = 0;  // helpers still in the round
-  bool ending = false;
+  std::atomic<std::uint64_t> round{0};
+  std::atomic<int> n_busy{0};  // helpers still in the round
+  std::atomic<bool> ending{false};
   std::exception_ptr error;
 
   const std::function<void(std::int64_t, int)>* run = nullptr;
@@ -24,7 +38,6 @@ struct ThreadPool::State {
   std::atomic<std::int64_t> next_task{0};
   std::vector<std::thread> helpers;
 
-  // Takes tasks until none is left; longer ones should come first.
   void take_tasks(int worker) {
     try {
       for (std::int64_t task = next_task++; task < n_tasks; task = next_task++) {
@@ -39,14 +52,16 @@ struct ThreadPool::State {
 
   void help(int worker) {
     std::uint64_t seen = 0;
-    std::unique_lock lock(mutex);
+    const auto called = [&] { return ending || round != seen; };
     while (true) {
-      work.wait(lock, [&] { return ending || round != seen; });
+      if (!true_soon(called)) {
+        std::unique_lock lock(mutex);
+        work.wait(lock, called);
+      }
       if (ending) return;
-      seen = round;
-      lock.unlock();
+      ++seen;
       take_tasks(worker);
-      lock.lock();
+      const std::lock_guard lock(mutex);  // so that no wait for `done` misses it
       if (--n_busy == 0) done.notify_one();
     }
   }
@@ -73,21 +88,24 @@ void ThreadPool::parallel_for(std::int64_t n_tasks,
                               const std::function<void(std::int64_t, int)>& run) {
   State& state = *state_;
   const bool alone = n_tasks <= 1 || state.helpers.empty();
-  {
-    const std::lock_guard lock(state.mutex);
-    state.error = nullptr;
-    state.run = &run;
-    state.n_tasks = n_tasks;
-    state.next_task = 0;
-    if (!alone) {
+  state.error = nullptr;
+  state.run = &run;
+  state.n_tasks = n_tasks;
+  state.next_task = 0;
+  if (!alone) {
+    {
+      const std::lock_guard lock(state.mutex);
       state.n_busy = static_cast<int>(state.helpers.size());
       ++state.round;
     }
+    state.work.notify_all();
   }
-  if (!alone) state.work.notify_all();
   state.take_tasks(0);
-  std::unique_lock lock(state.mutex);
-  state.done.wait(lock, [&] { return state.n_busy == 0; });
+  const auto is_done = [&] { return state.n_busy == 0; };
+  if (!true_soon(is_done)) {
+    std::unique_lock lock(state.mutex);
+    state.done.wait(lock, is_done);
+  }
   if (state.error) std::rethrow_exception(state.error);
 }
 

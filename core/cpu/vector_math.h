@@ -6,7 +6,7 @@
 
 /// Builds a function for several instruction sets; the best is picked when the program starts.
 /// Products and sums are not contracted (-ffp-contract=off), so all of them give the same bits.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(JEMM_NO_CLONES)
+#if defined(__x86_64__)
 #define JEMM_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define JEMM_CLONES

@@ -74,7 +74,7 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
     }
     StageTap tap;
     StageTimes times;
-    const auto results = engine->forward(forest, times, &tap);
+    const auto results = test::forward(*engine, forest, times, &tap);
     for (std::size_t q = 0; q < questions.size(); ++q) {
       ++n_questions;
       const auto expected = questions[q].at("logits").get<std::vector<double>>();

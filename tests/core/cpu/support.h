@@ -49,6 +49,11 @@ inline std::vector<std::int32_t> some_tokens(std::int64_t n, std::uint32_t seed)
   return tokens;
 }
 
+inline std::vector<LabelLogits> forward(Engine& engine, const Forest& forest, Tap* tap = nullptr) {
+  StageTimes times;
+  return engine.forward(forest, times, tap);
+}
+
 /// Logits after a prompt that is alone in its pass.
 inline LabelLogits logits_alone(Engine& engine, const std::vector<std::int32_t>& tokens) {
   Forest forest;

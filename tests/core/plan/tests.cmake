@@ -1,0 +1,1 @@
+jemm_test(plan SOURCES ${CMAKE_CURRENT_LIST_DIR}/forest_test.cpp DEPS jemm_plan jemm_base)
