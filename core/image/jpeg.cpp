@@ -6,7 +6,8 @@
 
 #include <jpeglib.h>
 
-#include <array>
+#include <algorithm>
+#include <utility>
 
 #include "image/jpeg_markers.h"
 
@@ -15,7 +16,11 @@ namespace {
 
 constexpr int kMaxScans = 500;
 
-/// libjpeg's state and where its errors jump to.
+/// What Pillow reads at a time. The end of a block shows: arithmetic decoding cannot wait for the
+/// next.
+constexpr std::size_t kBlockBytes = 65536;
+
+/// libjpeg's state, where its errors jump to, and the bytes that it has not been shown yet.
 struct Decompressor {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
@@ -27,6 +32,14 @@ struct Decompressor {
   Decompressor& operator=(const Decompressor&) = delete;
   explicit Decompressor(std::string_view bytes);
   ~Decompressor() { jpeg_destroy_decompress(&info); }
+
+  /// Shows the next block behind what is left of the last; false when there is none.
+  bool show_more();
+  void skip(std::size_t n_bytes);
+
+ private:
+  std::size_t hidden_bytes_ = 0;
+  std::size_t to_skip_ = 0;
 };
 
 [[noreturn]] void jump_out(j_common_ptr info) {
@@ -40,13 +53,9 @@ boolean suspend(j_decompress_ptr) {
   return FALSE;
 }
 
-/// Skipping past the end leaves nothing to read; the next read suspends for good.
 void skip_input(j_decompress_ptr info, long n_bytes) {
-  jpeg_source_mgr& source = *info->src;
-  const auto n = n_bytes < 0 ? 0 : static_cast<std::size_t>(n_bytes);
-  const std::size_t skipped = n < source.bytes_in_buffer ? n : source.bytes_in_buffer;
-  source.next_input_byte += skipped;
-  source.bytes_in_buffer -= skipped;
+  if (n_bytes > 0)
+    static_cast<Decompressor*>(info->client_data)->skip(static_cast<std::size_t>(n_bytes));
 }
 
 void limit_scans(j_common_ptr info) {
@@ -54,7 +63,7 @@ void limit_scans(j_common_ptr info) {
     jump_out(info);
 }
 
-Decompressor::Decompressor(std::string_view bytes) {
+Decompressor::Decompressor(std::string_view bytes) : hidden_bytes_(bytes.size()) {
   info.err = jpeg_std_error(&errors);
   errors.error_exit = jump_out;
   errors.output_message = ignore_message;
@@ -62,7 +71,6 @@ Decompressor::Decompressor(std::string_view bytes) {
   if (setjmp(on_error) != 0) throw ImageFault::kUndecodable;  // only without memory
   jpeg_create_decompress(&info);
   source.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
-  source.bytes_in_buffer = bytes.size();
   source.init_source = do_nothing;
   source.fill_input_buffer = suspend;
   source.skip_input_data = skip_input;
@@ -73,27 +81,49 @@ Decompressor::Decompressor(std::string_view bytes) {
   info.progress = &progress;
 }
 
-// The steps below run between setjmp and longjmp: no object with a destructor lives in them. Each
-// is false when the bytes end too early or libjpeg gives up.
+bool Decompressor::show_more() {
+  if (hidden_bytes_ == 0) return false;
+  const std::size_t n = std::min(kBlockBytes, hidden_bytes_);
+  hidden_bytes_ -= n;
+  source.bytes_in_buffer += n;
+  skip(std::exchange(to_skip_, 0));
+  return true;
+}
 
-bool start(Decompressor& decompressor, const JpegHeader& header) {
+void Decompressor::skip(std::size_t n_bytes) {
+  const std::size_t now = std::min(n_bytes, source.bytes_in_buffer);
+  source.next_input_byte += now;
+  source.bytes_in_buffer -= now;
+  to_skip_ = n_bytes - now;
+}
+
+// The steps below run between setjmp and longjmp: no object with a destructor lives in them. Each
+// asks for more bytes as long as there are some, and is false when they end or libjpeg gives up.
+
+bool read_header(Decompressor& decompressor) {
   if (setjmp(decompressor.on_error) != 0) return false;
-  jpeg_decompress_struct& info = decompressor.info;
-  int status = JPEG_HEADER_TABLES_ONLY;
-  while (status == JPEG_HEADER_TABLES_ONLY) status = jpeg_read_header(&info, FALSE);
-  if (status == JPEG_SUSPENDED) return false;
-  // Pillow trusts its own reading of the header and would write past its rows.
-  if (info.image_width != header.width || info.image_height != header.height) return false;
-  info.out_color_space = header.n_components == 1   ? JCS_GRAYSCALE
-                         : header.n_components == 3 ? JCS_RGB
-                                                    : JCS_CMYK;
-  return jpeg_start_decompress(&info) != FALSE && info.output_components == header.n_components;
+  while (true) {
+    const int status = jpeg_read_header(&decompressor.info, FALSE);
+    if (status == JPEG_HEADER_OK) return true;
+    if (status == JPEG_SUSPENDED && !decompressor.show_more()) return false;
+  }
+}
+
+bool start(Decompressor& decompressor) {
+  if (setjmp(decompressor.on_error) != 0) return false;
+  while (jpeg_start_decompress(&decompressor.info) == FALSE) {
+    if (!decompressor.show_more()) return false;
+  }
+  return true;
 }
 
 bool read_row(Decompressor& decompressor, std::uint8_t* row) {
   if (setjmp(decompressor.on_error) != 0) return false;
   JSAMPROW rows[1] = {row};
-  return jpeg_read_scanlines(&decompressor.info, rows, 1) == 1;
+  while (jpeg_read_scanlines(&decompressor.info, rows, 1) == 0) {
+    if (!decompressor.show_more()) return false;
+  }
+  return true;
 }
 
 /// Bytes that end without an EOI are no fault once every row is there.
@@ -105,6 +135,10 @@ bool finish(Decompressor& decompressor) {
 
 void require(bool condition) {
   if (!condition) throw ImageFault::kUndecodable;
+}
+
+J_COLOR_SPACE output_space(int n_components) {
+  return n_components == 1 ? JCS_GRAYSCALE : n_components == 3 ? JCS_RGB : JCS_CMYK;
 }
 
 void expand_grey(const std::uint8_t* in, std::size_t n_pixels, std::uint8_t* out) {
@@ -135,7 +169,12 @@ Rgb decode_jpeg(std::string_view bytes) {
   if (header.is_mpo) throw ImageFault::kOtherKind;
   check_claimed_size(header.width, header.height);
   Decompressor decompressor(bytes);
-  require(start(decompressor, header));
+  require(read_header(decompressor));
+  jpeg_decompress_struct& info = decompressor.info;
+  // Pillow trusts its own reading of the header and would write past its rows.
+  require(info.image_width == header.width && info.image_height == header.height);
+  info.out_color_space = output_space(header.n_components);
+  require(start(decompressor) && info.output_components == header.n_components);
   Rgb rgb = black_rgb(header.width, header.height);
   const auto n_components = static_cast<std::size_t>(header.n_components);
   std::vector<std::uint8_t> samples(n_components == 3 ? 0 : n_components * header.width);

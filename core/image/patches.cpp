@@ -44,9 +44,9 @@ Patches cut_patches(const Rgb& image) {
   static const std::array<float, 256> table = make_value_table();
   const std::int64_t grid_h = image.height / kPatchSize;
   const std::int64_t grid_w = image.width / kPatchSize;
-  Patches patches{
-      {1, grid_h, grid_w},
-      std::vector<float>(static_cast<std::size_t>(grid_h * grid_w) * Patches::kRowValues)};
+  Patches patches;
+  patches.grid_thw = {1, grid_h, grid_w};
+  patches.values.resize(static_cast<std::size_t>(grid_h * grid_w) * Patches::kRowValues);
   const std::size_t stride = 3 * static_cast<std::size_t>(image.width);
   float* row = patches.values.data();
   for (std::size_t y = 0; y < static_cast<std::size_t>(grid_h); y += kMerge) {

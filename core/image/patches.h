@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,16 @@
 #include "image/size.h"
 
 namespace jemm {
+
+/// Leaves new elements as they are: every value is written once, by cut_patches.
+struct UninitializedFloats : std::allocator<float> {
+  template <typename>
+  struct rebind {
+    using other = UninitializedFloats;
+  };
+  void construct(float*) {}
+  void construct(float* place, float value) { *place = value; }
+};
 
 /// One image, ready for the vision tower.
 struct Patches {
@@ -19,7 +30,7 @@ struct Patches {
   std::array<std::int64_t, 3> grid_thw{};  // patches: 1, height / 16, width / 16
   /// [grid_h / 2, grid_w / 2, 2, 2 | channel 3, frame 2, 16, 16]: a row a patch, the four patches
   /// of a vision token together. Values (x - 127.5) / 127.5 in float32, a true division.
-  std::vector<float> values;
+  std::vector<float, UninitializedFloats> values;
 
   std::size_t n_patches() const { return values.size() / kRowValues; }
   std::size_t n_tokens() const { return n_patches() / (kMergeSize * kMergeSize); }

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -17,7 +18,7 @@ using Palette = std::array<std::uint8_t, 256 * 3>;
 Palette read_palette(std::string_view body) {
   if (body.size() / 3 > 256) throw ImageFault::kUndecodable;
   Palette palette{};
-  std::memcpy(palette.data(), body.data(), body.size() / 3 * 3);
+  std::copy_n(body.begin(), body.size() / 3 * 3, palette.begin());
   return palette;
 }
 
@@ -37,6 +38,12 @@ class Expander {
     } else {
       expand_colors(in, n_pixels, out);
     }
+  }
+
+  /// Pixels without data count as samples of 0, which a palette may colour.
+  void fill(Rgb& rgb) const {
+    if (format_.color != PngColor::kPalette) return;
+    for (std::size_t i = 0; i < rgb.pixels.size(); ++i) rgb.pixels[i] = palette_[i % 3];
   }
 
  private:
@@ -145,6 +152,7 @@ Rgb decode_png(std::string_view bytes) {
   const Expander expander(chunks.format(), chunks.palette());
   const PngFormat format = chunks.format();
   Rgb rgb = black_rgb(chunks.width(), chunks.height());
+  expander.fill(rgb);
   const Target target{rgb, chunks.tile()};
   PngRows rows(chunks);
   if (chunks.interlaced()) {

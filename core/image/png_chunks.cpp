@@ -91,13 +91,13 @@ PngTile PngChunks::tile() const {
   return tile_;
 }
 
-/// Length and type; nothing when the file ends in them. Throws when the type is no word.
+/// Length and type; nothing when the file ends in them or the type is no word.
 std::optional<PngChunks::Chunk> PngChunks::next_chunk() {
   if (position_ > bytes_.size() - 8) return std::nullopt;
-  Chunk chunk{bytes_.substr(position_ + 4, 4), position_ + 8, u32_big(bytes_, position_)};
-  require(is_word(chunk.type));
+  const std::string_view type = bytes_.substr(position_ + 4, 4);
+  if (!is_word(type)) return std::nullopt;
   position_ += 8;
-  return chunk;
+  return Chunk{type, position_, u32_big(bytes_, position_ - 8)};
 }
 
 std::string_view PngChunks::body(const Chunk& chunk) {
@@ -253,11 +253,7 @@ void PngChunks::read_rest() {
   position_ += static_cast<std::size_t>(std::min<std::uint64_t>(data_left_, bytes_.size()));
   while (true) {
     skip_checksum();
-    std::optional<Chunk> chunk;
-    try {
-      chunk = next_chunk();
-    } catch (const ImageFault) {  // no word for a type: the file counts as cut here
-    }
+    const std::optional<Chunk> chunk = next_chunk();
     if (!chunk || chunk->type == "IEND") break;
     if (chunk->type == "fcTL" && animated_) break;
     if (read_chunk(*chunk) == Step::kImageData) {

@@ -1,21 +1,13 @@
-// Fixed-point weights, and the two passes.
+// Fixed-point weights, and the order of the two passes.
 #include "image/resize.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
+
+#include "image/resize_rows.h"
 
 namespace jemm {
 namespace {
-
-// The loops are integer only: every clone gives the same bits.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define JEMM_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define JEMM_VECTOR_CLONES
-#endif
 
 constexpr double kCubicReach = 2;
 
@@ -35,45 +27,6 @@ int axis_precision(double largest) {
   return 22;
 }
 
-std::uint8_t clamp_byte(std::int32_t sum, int precision) {
-  return static_cast<std::uint8_t>(std::clamp(sum >> precision, 0, 255));
-}
-
-/// One output row from one input row of `in_bytes` bytes.
-JEMM_VECTOR_CLONES
-void resize_row(const ResizeAxis& axis, const std::uint8_t* in, std::uint8_t* out) {
-  const std::size_t n_out = axis.first.size();
-  for (std::size_t i = 0; i < n_out; ++i) {
-    const std::uint8_t* pixel = in + 3 * axis.first[i];
-    const std::int16_t* taps = axis.taps.data() + i * axis.max_taps;
-    std::array<std::int32_t, 3> sum;
-    sum.fill((1 << axis.precision) >> 1);
-    for (std::size_t j = 0; j < axis.n_taps[i]; ++j, pixel += 3) {
-      for (std::size_t c = 0; c < 3; ++c) sum[c] += taps[j] * pixel[c];
-    }
-    for (std::size_t c = 0; c < 3; ++c) out[3 * i + c] = clamp_byte(sum[c], axis.precision);
-  }
-}
-
-/// One output row of `n` bytes from axis.n_taps[i] input rows that lie n bytes apart.
-JEMM_VECTOR_CLONES
-void resize_column(const ResizeAxis& axis, std::size_t i, const std::uint8_t* in, std::size_t n,
-                   std::uint8_t* out) {
-  constexpr std::size_t kBlock = 1024;
-  std::array<std::int32_t, kBlock> sum;
-  const std::int16_t* taps = axis.taps.data() + i * axis.max_taps;
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    const std::size_t count = std::min(kBlock, n - begin);
-    sum.fill((1 << axis.precision) >> 1);
-    for (std::size_t j = 0; j < axis.n_taps[i]; ++j) {
-      const std::uint8_t* row = in + (axis.first[i] + j) * n + begin;
-      const std::int32_t tap = taps[j];
-      for (std::size_t k = 0; k < count; ++k) sum[k] += tap * row[k];
-    }
-    for (std::size_t k = 0; k < count; ++k) out[begin + k] = clamp_byte(sum[k], axis.precision);
-  }
-}
-
 }  // namespace
 
 ResizeAxis resize_axis(std::size_t in, std::size_t out) {
@@ -81,15 +34,16 @@ ResizeAxis resize_axis(std::size_t in, std::size_t out) {
   const double support = kCubicReach * std::max(scale, 1.0);
   const double inverse = scale >= 1 ? 1 / scale : 1;
   ResizeAxis axis;
-  axis.max_taps = 2 * static_cast<std::size_t>(std::ceil(support)) + 1;
-  std::vector<double> weights(out * axis.max_taps);
+  const std::size_t max_taps = 2 * static_cast<std::size_t>(std::ceil(support)) + 1;
+  axis.stride = max_taps + 1;
+  std::vector<double> weights(out * axis.stride);
   double largest = 0;
   for (std::size_t i = 0; i < out; ++i) {
     const double centre = scale * (static_cast<double>(i) + 0.5);
     const auto low = static_cast<std::size_t>(std::max(std::trunc(centre - support + 0.5), 0.0));
     const auto high = std::min(static_cast<std::size_t>(centre + support + 0.5), in);
-    const std::size_t n = std::min(high - low, axis.max_taps);
-    double* row = weights.data() + i * axis.max_taps;
+    const std::size_t n = std::min(high - low, max_taps);
+    double* row = weights.data() + i * axis.stride;
     double total = 0;
     for (std::size_t j = 0; j < n; ++j) {
       row[j] = cubic((static_cast<double>(j + low) - centre + 0.5) * inverse);

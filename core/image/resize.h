@@ -9,12 +9,13 @@
 namespace jemm {
 
 /// The filter of one axis: output i is the sum over j < n_taps[i] of
-/// taps[i * max_taps + j] * input[first[i] + j], divided by 2^precision.
+/// taps[i * stride + j] * input[first[i] + j], divided by 2^precision.
 struct ResizeAxis {
-  std::size_t max_taps = 0;
+  std::size_t stride =
+      0;  ///< even; the taps behind n_taps[i] are 0, at least one when n_taps[i] is odd
   std::vector<std::size_t> first;   // [out]
   std::vector<std::size_t> n_taps;  // [out]
-  std::vector<std::int16_t> taps;   // [out, max_taps]
+  std::vector<std::int16_t> taps;   // [out, stride]
   int precision = 0;
 };
 
