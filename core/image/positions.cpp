@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "image/size.h"
 
 namespace jemm {
@@ -44,6 +45,15 @@ std::vector<std::array<std::int32_t, 3>> prompt_positions(
     throw Error::request("ValueError", "an image has no placeholder in the prompt");
   }
   return positions;
+}
+
+std::string positions_sha256(std::span<const std::array<std::int32_t, 3>> positions) {
+  std::vector<std::int64_t> axes;
+  axes.reserve(3 * positions.size());
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    for (const auto& position : positions) axes.push_back(position[axis]);
+  }
+  return sha256_hex(std::as_bytes(std::span(axes)));
 }
 
 }  // namespace jemm

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace jemm {
@@ -17,5 +18,8 @@ namespace jemm {
 std::vector<std::array<std::int32_t, 3>> prompt_positions(
     std::span<const std::int32_t> tokens, std::int32_t image_token,
     std::span<const std::array<std::int64_t, 3>> grids);
+
+/// SHA-256 of the positions as little-endian int64 [3, tokens]: the hash of the goldens.
+std::string positions_sha256(std::span<const std::array<std::int32_t, 3>> positions);
 
 }  // namespace jemm

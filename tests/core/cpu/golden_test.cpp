@@ -73,8 +73,7 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
       forest.read_last_row(forest.add(-1, question.at("token_ids").get<std::vector<std::int32_t>>()));
     }
     StageTap tap;
-    StageTimes times;
-    const auto results = test::forward(*engine, forest, times, &tap);
+    const auto results = test::forward(*engine, forest, &tap);
     for (std::size_t q = 0; q < questions.size(); ++q) {
       ++n_questions;
       const auto expected = questions[q].at("logits").get<std::vector<double>>();

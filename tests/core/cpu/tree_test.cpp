@@ -209,7 +209,7 @@ TEST_CASE("one thread and several give the same bits") {
   for (std::int64_t n = 0; n < 40; n += 3) {
     forest.read_last_row(forest.add(root, some_tokens(n, static_cast<std::uint32_t>(n))));
   }
-  const auto a = one->forward(forest), b = two->forward(forest), c = five->forward(forest);
+  const auto a = test::forward(*one, forest), b = test::forward(*two, forest), c = test::forward(*five, forest);
   for (std::size_t i = 0; i < a.size(); ++i) {
     CHECK(same_bits(a[i], b[i]));
     CHECK(same_bits(a[i], c[i]));

@@ -39,14 +39,6 @@ struct Checkpoint {
         image_token(json::parse(read_file(base + "/config.json")).at("image_token_id")) {}
 };
 
-std::string positions_sha256(const std::vector<std::array<std::int32_t, 3>>& positions) {
-  std::vector<std::int64_t> axes;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    for (const auto& position : positions) axes.push_back(position[axis]);
-  }
-  return sha256_hex(std::as_bytes(std::span(axes)));
-}
-
 struct Outcome {
   std::vector<Rgb> decoded;
   std::string refusal;  ///< of the first image that is refused
