@@ -73,8 +73,7 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
       forest.read_last_row(forest.add(-1, question.at("token_ids").get<std::vector<std::int32_t>>()));
     }
     StageTap tap;
-    StageTimes times;
-    const auto results = test::forward(*engine, forest, times, &tap);
+    const auto results = test::forward(*engine, forest, &tap);
     for (std::size_t q = 0; q < questions.size(); ++q) {
       ++n_questions;
       const auto expected = questions[q].at("logits").get<std::vector<double>>();
@@ -109,6 +108,11 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
 
 TEST_CASE("tiny-a follows the reference") {
   check_golden("text-fp32-cpu", test::open_fixture("tiny-a"), "tiny-a", kFp32, 157);
+}
+
+TEST_CASE("weights from the formula in tiny-a's sizes follow the reference") {
+  check_golden("synthetic-tiny-a-fp32-cpu", open_synthetic(test::fixture_files("tiny-a"), 1), "tiny-a",
+               kFp32, 47);
 }
 
 TEST_CASE("demo follows the reference") {

@@ -58,8 +58,7 @@ inline std::vector<LabelLogits> forward(Engine& engine, const Forest& forest, Ta
 inline LabelLogits logits_alone(Engine& engine, const std::vector<std::int32_t>& tokens) {
   Forest forest;
   forest.read_last_row(forest.add(-1, tokens));
-  StageTimes times;
-  return engine.forward(forest, times).front();
+  return forward(engine, forest).front();
 }
 
 }  // namespace jemm::test
