@@ -110,6 +110,11 @@ TEST_CASE("tiny-a follows the reference") {
   check_golden("text-fp32-cpu", test::open_fixture("tiny-a"), "tiny-a", kFp32, 157);
 }
 
+TEST_CASE("weights from the formula in tiny-a's sizes follow the reference") {
+  check_golden("synthetic-tiny-a-fp32-cpu", open_synthetic(test::fixture_files("tiny-a"), 1), "tiny-a",
+               kFp32, 47);
+}
+
 TEST_CASE("demo follows the reference") {
   check_golden("demo-fp32-cpu", test::open_fixture("demo"), "demo", kFp32Trained, 147);
 }

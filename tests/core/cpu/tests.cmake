@@ -2,3 +2,10 @@ jemm_test(cpu_golden SOURCES ${CMAKE_CURRENT_LIST_DIR}/golden_test.cpp
   DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
 jemm_test(cpu_trees SOURCES ${CMAKE_CURRENT_LIST_DIR}/tree_test.cpp
   DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
+jemm_test(cpu_ops SOURCES ${CMAKE_CURRENT_LIST_DIR}/ops_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/delta_rule_test.cpp
+  DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
+
+# Machines with smaller vectors take other paths through oneDNN; what they promise is the same.
+add_test(NAME cpu_ops.avx2 COMMAND test_cpu_ops)
+set_tests_properties(cpu_ops.avx2 PROPERTIES LABELS unit ENVIRONMENT ONEDNN_MAX_CPU_ISA=AVX2)
