@@ -1,3 +1,6 @@
+if(JEMM_FUZZ)
+  return()
+endif()
 foreach(part decide resume golden memory)
   set(extra)
   if(part STREQUAL golden)
