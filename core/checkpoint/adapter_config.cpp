@@ -19,11 +19,11 @@ constexpr std::int64_t kMaxSteps = 1'000'000'000;  // of all pattern matching of
 /// Fields that do not change what a trained adapter computes, whatever they hold.
 constexpr std::string_view kHarmless[] = {
     "auto_mapping", "base_model_name_or_path", "inference_mode", "lora_dropout", "megatron_core",
-    "peft_version", "qalora_group_size", "revision"};
+    "peft_version", "qalora_group_size",       "revision"};
 /// Fields that are read below.
 constexpr std::string_view kRead[] = {
-    "alpha_pattern", "bias", "init_lora_weights", "lora_alpha", "peft_type",
-    "r", "rank_pattern", "target_modules", "task_type", "use_rslora"};
+    "alpha_pattern", "bias",           "init_lora_weights", "lora_alpha", "peft_type", "r",
+    "rank_pattern",  "target_modules", "task_type",         "use_rslora"};
 
 template <std::size_t N>
 bool is_in(const std::string_view (&list)[N], std::string_view key) {
@@ -73,8 +73,9 @@ class Overrides {
   }
 
   /// Calls set(i, values, key) for each of the modules that a key matches.
-  void apply(const std::vector<AdapterTarget>& targets, std::int64_t& steps,
-             const std::function<void(std::size_t, const JsonObject&, const std::string&)>& set) const {
+  void apply(
+      const std::vector<AdapterTarget>& targets, std::int64_t& steps,
+      const std::function<void(std::size_t, const JsonObject&, const std::string&)>& set) const {
     std::vector<bool> decided(targets.size());
     for (const std::string& key : keys_) {
       // PEFT: re.match(rf"(.*\.)?({key})$", module); the last part makes a full match of it.
@@ -92,8 +93,8 @@ class Overrides {
   std::vector<std::string> keys_;
 };
 
-/// Decides whether target_modules selects a module: a pattern for the whole name, or a list of names
-/// of which one is the module's or its last parts.
+/// Decides whether target_modules selects a module: a pattern for the whole name, or a list of
+/// names of which one is the module's or its last parts.
 class Selector {
  public:
   explicit Selector(const JsonObject& root) {
@@ -118,7 +119,8 @@ class Selector {
       return std::binary_search(names_.begin(), names_.end(), name);
     };
     if (listed(module)) return true;
-    for (auto dot = module.find('.'); dot != std::string_view::npos; dot = module.find('.', dot + 1)) {
+    for (auto dot = module.find('.'); dot != std::string_view::npos;
+         dot = module.find('.', dot + 1)) {
       if (listed(module.substr(dot + 1))) return true;
     }
     return false;
@@ -158,8 +160,8 @@ std::vector<AdapterTarget> selected(const JsonObject& root, const TensorRegistry
     }
   }
   if (!refused.empty()) {
-    root.refuse("target_modules", "selects modules where pairs are not supported: " +
-                                      name_list(refused));
+    root.refuse("target_modules",
+                "selects modules where pairs are not supported: " + name_list(refused));
   }
   if (targets.empty()) root.refuse("target_modules", "selects no layer of the model");
   return targets;

@@ -1,4 +1,5 @@
-// adapter_config.json: which layers take a low-rank pair, of which rank and scale. Knows no weights.
+// adapter_config.json: which layers take a low-rank pair, of which rank and scale. Knows no
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,16 @@ struct AdapterTarget {
   Shape b_shape() const { return {weight->shape[0], rank}; }
 };
 
-/// The layers that PEFT 0.21 would give pairs to, sorted by module. Throws Error(kInput) naming file
-/// and field for whatever changes the maths and is not implemented, for a field that is not known
-/// here unless it is null, false, 0 or empty, for a target that the engines do not apply (the vision
-/// tower, a norm, a whole block), and when no layer is selected. The targets point into `registry`.
+/// The layers that PEFT 0.21 would give pairs to, sorted by module. Throws Error(kInput) naming
+/// file and field for whatever changes the maths and is not implemented, for a field that is not
+/// known here unless it is null, false, 0 or empty, for a target that the engines do not apply (the
+/// vision tower, a norm, a whole block), and when no layer is selected. The targets point into
+/// `registry`.
 std::vector<AdapterTarget> parse_adapter_config(std::string_view json, const std::string& file,
                                                 const TensorRegistry& registry);
 
 /// The target of that module; null when there is none.
-const AdapterTarget* find_target(const std::vector<AdapterTarget>& targets, std::string_view module);
+const AdapterTarget* find_target(const std::vector<AdapterTarget>& targets,
+                                 std::string_view module);
 
 }  // namespace jemm

@@ -32,8 +32,7 @@ void AdapterWeights::place_all() {
   bool text_only = false;
   for (const SafetensorsEntry& entry : file_.entries()) {
     const bool is_a = entry.name.ends_with(kLoraA);
-    const AdapterTarget* target =
-        find_target(targets_, middle(entry.name, is_a ? kLoraA : kLoraB));
+    const AdapterTarget* target = find_target(targets_, middle(entry.name, is_a ? kLoraA : kLoraB));
     if (target == nullptr) {
       surplus.push_back(entry.name);
       text_only = text_only || entry.name.starts_with(kTextOnlyPrefix);
@@ -43,8 +42,9 @@ void AdapterWeights::place_all() {
     (is_a ? entries.a : entries.b) = &entry;
   }
   if (surplus.empty()) return;
-  fail(ErrorKind::kInput, "{}: {} tensors belong to no layer that the adapter's config selects{}: {}",
-       file_.name(), surplus.size(),
+  fail(ErrorKind::kInput,
+       "{}: {} tensors belong to no layer that the adapter's config selects{}: {}", file_.name(),
+       surplus.size(),
        text_only ? " (the adapter was saved for the text-only model, whose layers have other names)"
                  : "",
        name_list(surplus));

@@ -11,10 +11,10 @@ namespace jemm {
 
 class AdapterWeights {
  public:
-  /// `file` is adapter_model.safetensors, which must hold the pair of every target and nothing else:
-  /// PEFT warns of a missing pair and passes over a surplus tensor, and then answers partly as the
-  /// base model. Throws Error(kInput) that lists such tensors, and for a shape or type that does not
-  /// fit. `targets` must outlive the object.
+  /// `file` is adapter_model.safetensors, which must hold the pair of every target and nothing
+  /// else: PEFT warns of a missing pair and passes over a surplus tensor, and then answers partly
+  /// as the base model. Throws Error(kInput) that lists such tensors, and for a shape or type that
+  /// does not fit. `targets` must outlive the object.
   AdapterWeights(SafetensorsFile file, const std::vector<AdapterTarget>& targets);
 
   AdapterWeights(const AdapterWeights&) = delete;

@@ -12,7 +12,9 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-bool is_ignored(std::string_view name) { return name.starts_with("mtp"); }
+bool is_ignored(std::string_view name) {
+  return name.starts_with("mtp");
+}
 
 /// One line of the index.
 struct IndexLine {
@@ -31,7 +33,8 @@ std::vector<IndexLine> parse_index(std::string_view text, const std::string& whe
     const std::string shard = map.string(tensor, "");
     if (shard.empty() || shard == "." || shard == ".." ||
         shard.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-      map.refuse(tensor, fmt::format("names {}, which is no file of the same directory", in_quotes(shard)));
+      map.refuse(tensor,
+                 fmt::format("names {}, which is no file of the same directory", in_quotes(shard)));
     }
     lines.push_back({shard, tensor});
   }

@@ -20,9 +20,9 @@ struct NamedBlob {
 class BaseWeights {
  public:
   /// Reads model.safetensors, or without it the shards that model.safetensors.index.json names
-  /// (Transformers prefers them in this order too). Throws Error(kInput) that lists what is missing,
-  /// unexpected (but for "mtp.*", the multi-token heads that the model ignores) or of another shape
-  /// or type.
+  /// (Transformers prefers them in this order too). Throws Error(kInput) that lists what is
+  /// missing, unexpected (but for "mtp.*", the multi-token heads that the model ignores) or of
+  /// another shape or type.
   BaseWeights(const FileSource& base, const TensorRegistry& registry);
 
   /// `info` must be the registry's.

@@ -32,8 +32,8 @@ class Checkpoint {
   /// tokenizer, preprocessor and template files.
   virtual const FileSource& base_files() const = 0;
 
-  /// A tensor of the registry (registry.h), its shape checked at open: mapped bytes as stored (BF16,
-  /// F16 or F32), BF16 from the formula. Throws Error(kInput) for a name that is not in it.
+  /// A tensor of the registry (registry.h), its shape checked at open: mapped bytes as stored
+  /// (BF16, F16 or F32), BF16 from the formula. Throws Error(kInput) for a name that is not in it.
   virtual Tensor tensor(std::string_view name) const = 0;
   /// The update of a linear layer, by its weight's name without ".weight"; none when the adapter
   /// leaves the layer alone. The formula makes it anew at each call.
@@ -42,8 +42,8 @@ class Checkpoint {
   /// Identifies the weights: SHA-256 over the names and whole contents of config.json, the base's
   /// weight files and index, and the adapter's three files; or over the formula's inputs (seed and
   /// small files). Tokenizer, template and preprocessor files are not covered. Equal fingerprints
-  /// mean equal weights, so every byte is read: made at the first call, several files at a time, and
-  /// kept; 54 GB take as long as reading them does.
+  /// mean equal weights, so every byte is read: made at the first call, several files at a time,
+  /// and kept; 54 GB take as long as reading them does.
   virtual std::string fingerprint() const = 0;
 };
 
@@ -53,12 +53,12 @@ struct CheckpointFiles {
   std::shared_ptr<const FileSource> adapter;  ///< null: no adapter (encode only)
 };
 
-/// A model as named on the command line: BASE+ADAPTER, BASE alone, or synthetic:BASE+ADAPTER[,seed=N]
-/// (seed 1 when left out). A plus that belongs to a path is written twice: "c++++/base+x" is "c++/base"
-/// and "x". Only the text is looked at, never the disk.
+/// A model as named on the command line: BASE+ADAPTER, BASE alone, or
+/// synthetic:BASE+ADAPTER[,seed=N] (seed 1 when left out). A plus that belongs to a path is written
+/// twice: "c++++/base+x" is "c++/base" and "x". Only the text is looked at, never the disk.
 struct ModelSpec {
   std::string base;
-  std::string adapter;                         ///< empty when none was named
+  std::string adapter;  ///< empty when none was named
   std::optional<std::uint32_t> synthetic_seed;
 };
 /// Throws Error(kUsage) for a malformed text.

@@ -1,6 +1,7 @@
 #include "checkpoint/config.h"
 
 #include <cmath>
+#include <initializer_list>
 
 #include "base/error.h"
 #include "checkpoint/json_object.h"
@@ -24,7 +25,8 @@ void require_string(const JsonObject& object, std::string_view key, std::string_
                     std::string_view only) {
   const std::string found = object.string(key, fallback);
   if (found != only) {
-    object.refuse(key, fmt::format("{} is not supported, only {}", in_quotes(found), in_quotes(only)));
+    object.refuse(key,
+                  fmt::format("{} is not supported, only {}", in_quotes(found), in_quotes(only)));
   }
 }
 
@@ -111,7 +113,8 @@ void read_sections(const JsonObject& rope, TextConfig& config) {
   const auto& [t, h, w] = config.mrope_section;
   if (2 * (t + h + w) != config.rotary_dim) {
     rope.refuse("mrope_section", fmt::format("[{}, {}, {}] does not sum to half of {} rotary "
-                                             "dimensions", t, h, w, config.rotary_dim));
+                                             "dimensions",
+                                             t, h, w, config.rotary_dim));
   }
 }
 
@@ -229,16 +232,14 @@ ModelConfig parse_model_config(std::string_view json, const std::string& file) {
   const JsonObject vision = root.object("vision_config");
   config.vision = read_vision(vision);
   if (config.vision.out_hidden_size != config.text.hidden_size) {
-    vision.refuse("out_hidden_size", fmt::format("{} differs from the text model's hidden_size {}",
-                                                 config.vision.out_hidden_size,
-                                                 config.text.hidden_size));
+    vision.refuse("out_hidden_size",
+                  fmt::format("{} differs from the text model's hidden_size {}",
+                              config.vision.out_hidden_size, config.text.hidden_size));
   }
   config.tied_head = root.boolean("tie_word_embeddings", false);
   const IntRange ids{0, config.text.vocab_size - 1};
-  config.image_token_id =
-      static_cast<std::int32_t>(root.integer("image_token_id", 248056, ids));
-  config.video_token_id =
-      static_cast<std::int32_t>(root.integer("video_token_id", 248057, ids));
+  config.image_token_id = static_cast<std::int32_t>(root.integer("image_token_id", 248056, ids));
+  config.video_token_id = static_cast<std::int32_t>(root.integer("video_token_id", 248057, ids));
   return config;
 }
 

@@ -15,24 +15,24 @@ enum class LayerType { kLinearAttention, kFullAttention };
 
 /// The language model. Letters as in docs/shapes.md.
 struct TextConfig {
-  std::int64_t vocab_size = 0;           // V
-  std::int64_t hidden_size = 0;          // D
-  std::int64_t intermediate_size = 0;    // F
-  std::vector<LayerType> layer_types;    // one a layer
+  std::int64_t vocab_size = 0;         // V
+  std::int64_t hidden_size = 0;        // D
+  std::int64_t intermediate_size = 0;  // F
+  std::vector<LayerType> layer_types;  // one a layer
   double rms_norm_eps = 0;
   // Full attention.
-  std::int64_t n_heads = 0;              // Hq
-  std::int64_t n_kv_heads = 0;           // Hkv
-  std::int64_t head_dim = 0;             // Dh
-  std::int64_t rotary_dim = 0;           // head_dim * partial_rotary_factor
+  std::int64_t n_heads = 0;     // Hq
+  std::int64_t n_kv_heads = 0;  // Hkv
+  std::int64_t head_dim = 0;    // Dh
+  std::int64_t rotary_dim = 0;  // head_dim * partial_rotary_factor
   double rope_theta = 0;
   std::array<std::int64_t, 3> mrope_section{};  // interleaved; sums to rotary_dim / 2
   // Gated DeltaNet.
-  std::int64_t n_key_heads = 0;          // Hk
-  std::int64_t n_value_heads = 0;        // Hv
-  std::int64_t key_head_dim = 0;         // Dk
-  std::int64_t value_head_dim = 0;       // Dv
-  std::int64_t conv_width = 0;           // taps of the causal convolution
+  std::int64_t n_key_heads = 0;     // Hk
+  std::int64_t n_value_heads = 0;   // Hv
+  std::int64_t key_head_dim = 0;    // Dk
+  std::int64_t value_head_dim = 0;  // Dv
+  std::int64_t conv_width = 0;      // taps of the causal convolution
 
   std::int64_t n_layers() const { return static_cast<std::int64_t>(layer_types.size()); }
   std::int64_t key_dim() const { return n_key_heads * key_head_dim; }

@@ -7,13 +7,18 @@ namespace jemm {
 
 static_assert(std::endian::native == std::endian::little, "weights are read as little-endian");
 
-std::size_t dtype_size(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+std::size_t dtype_size(DType dtype) {
+  return dtype == DType::kF32 ? 4 : 2;
+}
 
 std::string_view dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::kBf16: return "BF16";
-    case DType::kF16: return "F16";
-    case DType::kF32: return "F32";
+    case DType::kBf16:
+      return "BF16";
+    case DType::kF16:
+      return "F16";
+    case DType::kF32:
+      return "F32";
   }
   return "?";
 }
@@ -45,8 +50,12 @@ void widen_halves(std::span<const std::byte> from, std::span<float> to) {
 
 void widen(DType dtype, std::span<const std::byte> from, std::span<float> to) {
   switch (dtype) {
-    case DType::kBf16: widen_halves<bf16_to_float>(from, to); break;
-    case DType::kF16: widen_halves<f16_to_float>(from, to); break;
+    case DType::kBf16:
+      widen_halves<bf16_to_float>(from, to);
+      break;
+    case DType::kF16:
+      widen_halves<f16_to_float>(from, to);
+      break;
     case DType::kF32:
       if (!to.empty()) std::memcpy(to.data(), from.data(), to.size_bytes());
       break;

@@ -20,8 +20,9 @@ std::string json_reason(std::string_view message);
 /// Refuses what nlohmann's reader would take for the text's start or end: a byte order mark, a NUL.
 void check_json_bytes(std::string_view text, const std::string& file);
 
-/// The text's object. Of a key given twice the last value counts, as in Python. Throws Error(kInput)
-/// for invalid JSON, another value, more than 16 MiB or more than 64 nested containers.
+/// The text's object. Of a key given twice the last value counts, as in Python. Throws
+/// Error(kInput) for invalid JSON, another value, more than 16 MiB or more than 64 nested
+/// containers.
 nlohmann::json parse_json_object(std::string_view text, const std::string& file);
 
 /// An inclusive range of allowed integers.

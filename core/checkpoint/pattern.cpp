@@ -23,12 +23,18 @@ CharSet chars_where(bool (*wanted)(char)) {
   for (std::size_t i = 0; i < set.size(); ++i) set[i] = wanted(static_cast<char>(i));
   return set;
 }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 bool is_alphanumeric(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
-bool is_word(char c) { return is_alphanumeric(c) || c == '_'; }
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F); }
+bool is_word(char c) {
+  return is_alphanumeric(c) || c == '_';
+}
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
+}
 
 /// Compiles by recursive descent. A piece's ways out stay open until what follows is known.
 class Compiler {
@@ -185,7 +191,8 @@ class Compiler {
     const std::optional<int> low = number();
     std::optional<int> high = low;
     if (take(",")) high = number();
-    if (!take("}") || !low || (high && *high < *low)) refuse("a brace that is no {m}, {m,} or {m,n}");
+    if (!take("}") || !low || (high && *high < *low))
+      refuse("a brace that is no {m}, {m,} or {m,n}");
     return {*low, high};
   }
 
@@ -234,13 +241,20 @@ class Compiler {
     if (!more()) refuse("a backslash at its end");
     const char c = pattern_[at_++];
     switch (c) {
-      case 'd': return chars_where(is_digit);
-      case 'D': return ~chars_where(is_digit);
-      case 'w': return chars_where(is_word);
-      case 'W': return ~chars_where(is_word);
-      case 's': return chars_where(is_space);
-      case 'S': return ~chars_where(is_space);
-      default: break;
+      case 'd':
+        return chars_where(is_digit);
+      case 'D':
+        return ~chars_where(is_digit);
+      case 'w':
+        return chars_where(is_word);
+      case 'W':
+        return ~chars_where(is_word);
+      case 's':
+        return chars_where(is_space);
+      case 'S':
+        return ~chars_where(is_space);
+      default:
+        break;
     }
     if (is_alphanumeric(c)) refuse(fmt::format("\\{}", c));
     return just(c);
@@ -318,14 +332,22 @@ class Runner {
       if (--steps_left_ < 0) return false;  // the caller throws
       const Instruction& instruction = program_[state];
       switch (instruction.kind) {
-        case Kind::kMatch: matched = true; break;
-        case Kind::kChar: states.push_back(state); break;
+        case Kind::kMatch:
+          matched = true;
+          break;
+        case Kind::kChar:
+          states.push_back(state);
+          break;
         case Kind::kSplit:
           open.push_back(instruction.next);
           open.push_back(instruction.other);
           break;
-        case Kind::kStart: if (at == 0) open.push_back(instruction.next); break;
-        case Kind::kEnd: if (at == text_.size()) open.push_back(instruction.next); break;
+        case Kind::kStart:
+          if (at == 0) open.push_back(instruction.next);
+          break;
+        case Kind::kEnd:
+          if (at == text_.size()) open.push_back(instruction.next);
+          break;
         case Kind::kAhead:
         case Kind::kNotAhead:
           if (looks_ahead(state, at) == (instruction.kind == Kind::kAhead)) {

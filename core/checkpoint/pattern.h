@@ -11,12 +11,13 @@ namespace jemm {
 
 /// The part of Python's `re` that such patterns use, on ASCII text: literals, escapes of
 /// punctuation, \d \w \s and their negations, ".", classes, groups (plain or "?:"), lookahead "?="
-/// and "?!", alternatives, anchors "^" and "$", and the quantifiers * + ? {m} {m,n}, greedy or lazy.
-/// As only the fact of a match is asked for, a pattern runs as a set of states: no backtracking.
+/// and "?!", alternatives, anchors "^" and "$", and the quantifiers * + ? {m} {m,n}, greedy or
+/// lazy. As only the fact of a match is asked for, a pattern runs as a set of states: no
+/// backtracking.
 class Pattern {
  public:
-  /// Throws Error(kInput) that begins with `where` and names the pattern and what in it is broken or
-  /// not supported.
+  /// Throws Error(kInput) that begins with `where` and names the pattern and what in it is broken
+  /// or not supported.
   Pattern(std::string_view pattern, std::string where);
 
   /// re.fullmatch(pattern, text) is not None, for text without line breaks. Subtracts the states

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "base/error.h"
@@ -80,10 +81,11 @@ SafetensorsFile::SafetensorsFile(Blob file, std::string name)
   for (SafetensorsDescription& tensor : tensors) {
     const auto [begin, end] = tensor.offsets;
     if (begin != covered || end < begin || end > data_size) {
-      fail(ErrorKind::kInput,
-           "{}: tensor {}: data_offsets [{}, {}] do not follow the {} bytes before them in {} bytes "
-           "of data",
-           name_, in_quotes(tensor.name), begin, end, covered, data_size);
+      fail(
+          ErrorKind::kInput,
+          "{}: tensor {}: data_offsets [{}, {}] do not follow the {} bytes before them in {} bytes "
+          "of data",
+          name_, in_quotes(tensor.name), begin, end, covered, data_size);
     }
     if (needed_bytes(tensor) != end - begin) {
       fail(ErrorKind::kInput, "{}: tensor {}: {} bytes do not hold {} [{}]", name_,
@@ -99,8 +101,9 @@ SafetensorsFile::SafetensorsFile(Blob file, std::string name)
 
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
   std::sort(entries_.begin(), entries_.end(), by_name);
-  const auto twice = std::adjacent_find(entries_.begin(), entries_.end(),
-                                        [](const auto& a, const auto& b) { return a.name == b.name; });
+  const auto twice =
+      std::adjacent_find(entries_.begin(), entries_.end(),
+                         [](const auto& a, const auto& b) { return a.name == b.name; });
   if (twice != entries_.end()) {
     fail(ErrorKind::kInput, "{}: tensor {} is given twice", name_, in_quotes(twice->name));
   }

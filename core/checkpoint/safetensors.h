@@ -16,7 +16,7 @@ struct SafetensorsEntry {
   std::string name;
   std::string_view dtype;  ///< static text: "BF16", "I64", ...
   Shape shape;
-  std::size_t begin = 0;   ///< offsets into the file's bytes
+  std::size_t begin = 0;  ///< offsets into the file's bytes
   std::size_t end = 0;
 };
 

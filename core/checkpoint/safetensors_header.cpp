@@ -1,7 +1,7 @@
 #include "checkpoint/safetensors_header.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -16,10 +16,10 @@ struct DTypeBits {
   int bits;
 };
 constexpr DTypeBits kDTypes[] = {
-    {"BOOL", 8},        {"F4", 4},           {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
-    {"I8", 8},          {"F8_E5M2", 8},      {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
-    {"F8_E5M2FNUZ", 8}, {"I16", 16},         {"U16", 16},    {"F16", 16},    {"BF16", 16},
-    {"I32", 32},        {"U32", 32},         {"F32", 32},    {"C64", 64},    {"F64", 64},
+    {"BOOL", 8},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
+    {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16},    {"BF16", 16},
+    {"I32", 32},        {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},
     {"I64", 64},        {"U64", 64},
 };
 
@@ -71,7 +71,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 1) {
       in_metadata_ = value == "__metadata__";
       if (!in_metadata_) {
-        tensors_.push_back({.name = value, .dtype = {}, .dtype_bits = 0, .shape = {}, .offsets = {}});
+        tensors_.push_back(
+            {.name = value, .dtype = {}, .dtype_bits = 0, .shape = {}, .offsets = {}});
         seen_ = {};
       } else if (std::exchange(metadata_seen_, true)) {
         refuse("__metadata__ is given twice");
@@ -81,7 +82,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
                : value == "shape"        ? Field::kShape
                : value == "data_offsets" ? Field::kOffsets
                                          : Field::kUnknown;
-      if (field_ != Field::kUnknown && std::exchange(seen_[static_cast<std::size_t>(field_)], true)) {
+      if (field_ != Field::kUnknown &&
+          std::exchange(seen_[static_cast<std::size_t>(field_)], true)) {
         refuse(fmt::format("{} is given twice", value));
       }
     }

@@ -23,8 +23,8 @@ std::uint32_t fnv1a(std::string_view text) {
 template <typename Work>
 void in_parallel(std::size_t count, const Work& work) {
   constexpr std::size_t kPart = std::size_t{1} << 20;
-  const std::size_t n_parts = std::clamp<std::size_t>(
-      count / kPart, 1, std::max(1U, std::thread::hardware_concurrency()));
+  const std::size_t n_parts =
+      std::clamp<std::size_t>(count / kPart, 1, std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::future<void>> parts;
   for (std::size_t i = 1; i < n_parts; ++i) {
     parts.push_back(std::async(std::launch::async, [&work, i, count, n_parts] {
@@ -81,15 +81,23 @@ Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed) {
     return affine<std::uint16_t>(DType::kBf16, info.shape, s, centre, width);
   };
   switch (info.role) {
-    case TensorRole::kLinear: return spread(0, fan_in_width(info.shape));
-    case TensorRole::kHead: return spread(0, 2 * fan_in_width(info.shape));
-    case TensorRole::kEmbedding: return spread(0, std::sqrt(3.0));
-    case TensorRole::kPositionEmbedding: return spread(0, 0.5);
-    case TensorRole::kOffsetNorm: return spread(0, 0.1);
+    case TensorRole::kLinear:
+      return spread(0, fan_in_width(info.shape));
+    case TensorRole::kHead:
+      return spread(0, 2 * fan_in_width(info.shape));
+    case TensorRole::kEmbedding:
+      return spread(0, std::sqrt(3.0));
+    case TensorRole::kPositionEmbedding:
+      return spread(0, 0.5);
+    case TensorRole::kOffsetNorm:
+      return spread(0, 0.1);
     case TensorRole::kGatedNorm:
-    case TensorRole::kLayerNorm: return spread(1, 0.1);
-    case TensorRole::kBias: return spread(0, 0.05);
-    case TensorRole::kConvolution: return spread(0, std::sqrt(3.0 / 4));
+    case TensorRole::kLayerNorm:
+      return spread(1, 0.1);
+    case TensorRole::kBias:
+      return spread(0, 0.05);
+    case TensorRole::kConvolution:
+      return spread(0, std::sqrt(3.0 / 4));
     case TensorRole::kLogDecay: {
       const auto value = [](double u) { return std::log(0.01 + u * 15.99); };
       return {DType::kBf16, info.shape, fill<std::uint16_t>(count, s, value)};

@@ -13,7 +13,9 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string shape_text(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 Tensor widened(const Tensor& tensor) {
   if (tensor.dtype == DType::kF32) return tensor;

@@ -47,14 +47,20 @@ void check_model(const ModelConfig& config) {
 void run(std::uint8_t kind, std::string_view text) {
   static const TensorRegistry small(parse_model_config(kSmallConfig, "SMALL"));
   switch (kind % 5) {
-    case 0: check_model(parse_model_config(text, "FILE")); break;
-    case 1: parse_decision_config(text, "FILE"); break;
+    case 0:
+      check_model(parse_model_config(text, "FILE"));
+      break;
+    case 1:
+      parse_decision_config(text, "FILE");
+      break;
     case 2:
       for (const AdapterTarget& target : parse_adapter_config(text, "FILE", small)) {
         if (!target.weight->takes_lora || !(target.scale > 0)) __builtin_trap();
       }
       break;
-    case 3: BaseWeights(OneIndex(text), small); break;
+    case 3:
+      BaseWeights(OneIndex(text), small);
+      break;
     case 4: {
       std::int64_t steps = 10'000'000;
       Pattern(text, "FILE").full_match("model.layers.10.mlp.up_proj", steps);

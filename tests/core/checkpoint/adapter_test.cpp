@@ -60,15 +60,23 @@ TEST_CASE("target_modules selects as PEFT does") {
         "\"model.visual.blocks.2.attn.proj\", \"model.visual.patch_embed.proj\"");
   CHECK(config_refusal([](auto& j) { j["target_modules"] = {"roj"}; }) ==
         "FILE: target_modules selects no layer of the model");
-  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = {"lm_head"}; }), "not supported: \"lm_head\""));
-  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = {"mlp"}; }), "\"model.language_model.layers.0.mlp\""));
-  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = ".*norm"; }), "\"model.language_model.norm\""));
-  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = "all-linear"; }), "\"all-linear\" is not supported"));
+  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = {"lm_head"}; }),
+              "not supported: \"lm_head\""));
+  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = {"mlp"}; }),
+              "\"model.language_model.layers.0.mlp\""));
+  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = ".*norm"; }),
+              "\"model.language_model.norm\""));
+  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = "all-linear"; }),
+              "\"all-linear\" is not supported"));
   CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = "q_proj"; }), "selects no layer"));
-  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = "(?i)q"; }), "FILE: the pattern \"(?i)q\" holds"));
-  CHECK(config_refusal([](auto& j) { j["target_modules"] = nullptr; }) == "FILE: target_modules is missing");
-  CHECK(config_refusal([](auto& j) { j["target_modules"] = {5}; }) == "FILE: target_modules may not hold 5");
-  CHECK(config_refusal([](auto& j) { j["target_modules"] = 5; }) == "FILE: target_modules must be a string or an array");
+  CHECK(holds(config_refusal([](auto& j) { j["target_modules"] = "(?i)q"; }),
+              "FILE: the pattern \"(?i)q\" holds"));
+  CHECK(config_refusal([](auto& j) { j["target_modules"] = nullptr; }) ==
+        "FILE: target_modules is missing");
+  CHECK(config_refusal([](auto& j) { j["target_modules"] = {5}; }) ==
+        "FILE: target_modules may not hold 5");
+  CHECK(config_refusal([](auto& j) { j["target_modules"] = 5; }) ==
+        "FILE: target_modules must be a string or an array");
 }
 
 TEST_CASE("scales are those that PEFT computes") {
@@ -78,11 +86,18 @@ TEST_CASE("scales are those that PEFT computes") {
   };
   CHECK(scale([](auto&) {}) == 2.0);
   CHECK(scale([](auto& j) { j["use_rslora"] = true; }) == 4.0);
-  CHECK(scale([](auto& j) { j["r"] = 3; j["use_rslora"] = true; }) == 8 / std::sqrt(3.0));
-  CHECK(scale([](auto& j) { j.erase("lora_alpha"); j.erase("r"); }) == 1.0);
+  CHECK(scale([](auto& j) {
+          j["r"] = 3;
+          j["use_rslora"] = true;
+        }) == 8 / std::sqrt(3.0));
+  CHECK(scale([](auto& j) {
+          j.erase("lora_alpha");
+          j.erase("r");
+        }) == 1.0);
   CHECK(scale([](auto& j) { j["alpha_pattern"] = {{"proj_a", 3}}; }) == 2.0);  // no part of a name
   CHECK(scale([](auto& j) {
-          j["alpha_pattern"] = {{R"(model.language_model.layers.[0-3].linear_attn.in_proj_(a|b))", 3.5}};
+          j["alpha_pattern"] = {
+              {R"(model.language_model.layers.[0-3].linear_attn.in_proj_(a|b))", 3.5}};
         }) == 0.875);
   CHECK(scale([](auto& j) { j["rank_pattern"] = {{"in_proj_a", 2}}; }) == 4.0);
 }
@@ -98,18 +113,24 @@ TEST_CASE("of several patterns the first in the file decides") {
   };
   CHECK(with(R"("linear_attn.in_proj_a": 20, "in_proj_a": 3)") == 5.0);
   CHECK(with(R"("in_proj_a": 3, "linear_attn.in_proj_a": 20)") == 0.75);
-  CHECK(with(R"("in_proj_a": 3, "linear_attn.in_proj_a": 20, "in_proj_a": 4)") == 1.0);  // as a dict
+  CHECK(with(R"("in_proj_a": 3, "linear_attn.in_proj_a": 20, "in_proj_a": 4)") ==
+        1.0);  // as a dict
 }
 
 TEST_CASE("ranks follow rank_pattern") {
-  const auto all = targets(tiny_registry(), [](auto& j) { j["rank_pattern"] = {{"in_proj_a", 2}}; });
+  const auto all = targets(tiny_registry(), [](auto& j) {
+    j["rank_pattern"] = {{"in_proj_a", 2}};
+  });
   CHECK(target(all, kModule).a_shape() == Shape{2, 96});
   CHECK(target(all, kModule).b_shape() == Shape{6, 2});
   CHECK(target(all, "model.language_model.layers.0.linear_attn.in_proj_b").rank == 4);
 
   EditableCheckpoint checkpoint("tiny-a");
-  edit_json(checkpoint.adapter->files[kConfig], [](auto& j) { j["rank_pattern"] = {{"0.linear_attn.in_proj_a", 2}}; });
-  CHECK(holds(refusal([&] { checkpoint.open(); }), "has shape [4, 96], but its layer and rank ask for [2, 96]"));
+  edit_json(checkpoint.adapter->files[kConfig], [](auto& j) {
+    j["rank_pattern"] = {{"0.linear_attn.in_proj_a", 2}};
+  });
+  CHECK(holds(refusal([&] { checkpoint.open(); }),
+              "has shape [4, 96], but its layer and rank ask for [2, 96]"));
   edit_safetensors(checkpoint.adapter->files[kWeights], [](auto& p) {
     p.remove(kTensor + ".lora_A.weight");
     p.remove(kTensor + ".lora_B.weight");
@@ -139,7 +160,8 @@ TEST_CASE("a field that changes the maths is refused by name") {
     return config_refusal([&](auto& j) { j[key] = value; });
   };
   CHECK(with("use_dora", true) == "FILE: use_dora is not supported, found true");
-  CHECK(with("modules_to_save", {"lm_head"}) == "FILE: modules_to_save is not supported, found an array");
+  CHECK(with("modules_to_save", {"lm_head"}) ==
+        "FILE: modules_to_save is not supported, found an array");
   for (const auto& [key, value] : std::vector<std::pair<const char*, nlohmann::json>>{
            {"fan_in_fan_out", true},
            {"layers_to_transform", {0}},
@@ -176,8 +198,10 @@ TEST_CASE("a field that changes the maths is refused by name") {
   CHECK(holds(with("r", 0), "FILE: r must be an integer from 1 to 65536, found 0"));
   CHECK(holds(with("lora_alpha", 0), "FILE: lora_alpha must be positive and finite, found 0"));
   CHECK(holds(with("use_rslora", 1), "FILE: use_rslora must be true or false, found 1"));
-  CHECK(holds(with("rank_pattern", {{"q_proj", 0}}), "FILE: rank_pattern: q_proj must be an integer from 1"));
-  CHECK(holds(with("alpha_pattern", {{"q_proj", "x"}}), "FILE: alpha_pattern: q_proj must be a number"));
+  CHECK(holds(with("rank_pattern", {{"q_proj", 0}}),
+              "FILE: rank_pattern: q_proj must be an integer from 1"));
+  CHECK(holds(with("alpha_pattern", {{"q_proj", "x"}}),
+              "FILE: alpha_pattern: q_proj must be a number"));
   CHECK(holds(with("alpha_pattern", {{"q_(proj", 1}}), "FILE: alpha_pattern: the pattern"));
   CHECK(with("new\nline", true) == "FILE: \"new\\x0aline\" is not supported, found true");
   nlohmann::json many = nlohmann::json::object();
@@ -190,14 +214,23 @@ TEST_CASE("every tensor of the adapter must be used") {
   CHECK(weights_refusal([](auto& p) {
           p.add("base_model.model.model.language_model.layers.0.foo.lora_A.weight", "F32", {4, 96},
                 std::string(1536, '\0'));
-        }) == "ADAPTER/adapter_model.safetensors: 1 tensors belong to no layer that the adapter's config "
-              "selects: \"base_model.model.model.language_model.layers.0.foo.lora_A.weight\"");
-  CHECK(holds(weights_refusal([](auto& p) { p.add(kTensor + ".lora_magnitude_vector", "F32", {1}, "1234"); }),
+        }) ==
+        "ADAPTER/adapter_model.safetensors: 1 tensors belong to no layer that the adapter's config "
+        "selects: \"base_model.model.model.language_model.layers.0.foo.lora_A.weight\"");
+  CHECK(holds(weights_refusal(
+                  [](auto& p) { p.add(kTensor + ".lora_magnitude_vector", "F32", {1}, "1234"); }),
               "in_proj_a.lora_magnitude_vector\""));
-  CHECK(holds(weights_refusal([](auto& p) { p.add("base_model.model.model.visual.blocks.0.attn.qkv.lora_A.weight", "F32", {1}, "1234"); }),
+  CHECK(holds(weights_refusal([](auto& p) {
+                p.add("base_model.model.model.visual.blocks.0.attn.qkv.lora_A.weight", "F32", {1},
+                      "1234");
+              }),
               "1 tensors belong to no layer"));
-  CHECK(holds(weights_refusal([](auto& p) { p.add("base_model.model.lora_A.weight", "F32", {1}, "1234"); }), "belong to no layer"));
-  CHECK(holds(weights_refusal([](auto& p) { p.add(kTensor + ".lora_A.default.weight", "F32", {1}, "1234"); }), "belong to no layer"));
+  CHECK(holds(
+      weights_refusal([](auto& p) { p.add("base_model.model.lora_A.weight", "F32", {1}, "1234"); }),
+      "belong to no layer"));
+  CHECK(holds(weights_refusal(
+                  [](auto& p) { p.add(kTensor + ".lora_A.default.weight", "F32", {1}, "1234"); }),
+              "belong to no layer"));
 
   // PEFT passes over the pairs of layers that its config does not select.
   EditableCheckpoint checkpoint("tiny-a");
@@ -212,33 +245,41 @@ TEST_CASE("an adapter of the text-only model") {
     for (const auto& [name, info] : p.header.items()) {
       std::string other = name;
       const std::string part = "model.language_model.";
-      if (const auto at = other.find(part); at != std::string::npos) other.replace(at, part.size(), "model.");
+      if (const auto at = other.find(part); at != std::string::npos)
+        other.replace(at, part.size(), "model.");
       renamed[other] = info;
     }
     p.header = renamed;
   });
-  CHECK(holds(why, "124 tensors belong to no layer that the adapter's config selects (the adapter was saved "
-                   "for the text-only model, whose layers have other names)"));
+  CHECK(holds(
+      why,
+      "124 tensors belong to no layer that the adapter's config selects (the adapter was saved "
+      "for the text-only model, whose layers have other names)"));
 }
 
 TEST_CASE("pairs must be whole and fit") {
   CHECK(weights_refusal([](auto& p) { p.remove(kTensor + ".lora_B.weight"); }) ==
-        "ADAPTER/adapter_model.safetensors: 1 of 124 tensors are missing: \"" + kTensor + ".lora_B.weight\"");
+        "ADAPTER/adapter_model.safetensors: 1 of 124 tensors are missing: \"" + kTensor +
+            ".lora_B.weight\"");
   CHECK(holds(weights_refusal([](auto& p) {
                 p.remove(kTensor + ".lora_A.weight");
                 p.remove(kTensor + ".lora_B.weight");
               }),
               "2 of 124 tensors are missing"));
-  CHECK(weights_refusal([](auto& p) { p.header[kTensor + ".lora_A.weight"]["shape"] = {96, 4}; }) ==
-        "ADAPTER/adapter_model.safetensors: tensor " + kTensor +
-            ".lora_A.weight has shape [96, 4], but its layer and rank ask for [4, 96]");
-  CHECK(holds(weights_refusal([](auto& p) { p.header[kTensor + ".lora_A.weight"]["dtype"] = "I32"; }),
-              "weights must be BF16, F16 or F32, not I32"));
-  CHECK(holds(weights_refusal([](auto& p) { p = SafetensorsParts(); }), "124 of 124 tensors are missing"));
+  CHECK(weights_refusal([](auto& p) {
+          p.header[kTensor + ".lora_A.weight"]["shape"] = {96, 4};
+        }) == "ADAPTER/adapter_model.safetensors: tensor " + kTensor +
+                  ".lora_A.weight has shape [96, 4], but its layer and rank ask for [4, 96]");
+  CHECK(
+      holds(weights_refusal([](auto& p) { p.header[kTensor + ".lora_A.weight"]["dtype"] = "I32"; }),
+            "weights must be BF16, F16 or F32, not I32"));
+  CHECK(holds(weights_refusal([](auto& p) { p = SafetensorsParts(); }),
+              "124 of 124 tensors are missing"));
 }
 
 TEST_CASE("BF16 and F16 pairs are widened, as by PEFT") {
-  for (const auto& [dtype, one] : {std::pair("BF16", std::string("\x80\x3F")), std::pair("F16", std::string("\0\x3C", 2))}) {
+  for (const auto& [dtype, one] :
+       {std::pair("BF16", std::string("\x80\x3F")), std::pair("F16", std::string("\0\x3C", 2))}) {
     EditableCheckpoint checkpoint("tiny-a");
     edit_safetensors(checkpoint.adapter->files[kWeights], [&](auto& p) {
       p.remove(kTensor + ".lora_B.weight");

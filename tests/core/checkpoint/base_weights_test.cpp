@@ -42,13 +42,15 @@ TEST_CASE("missing and unexpected tensors are named, mtp is passed over") {
     p.remove("lm_head.weight");
     p.add("model.language_model.layers.8.x", "F32", {1}, "1234");
   });
-  CHECK(why(checkpoint) == "BASE: 2 tensors are missing: \"lm_head.weight\", \"" + std::string(kNorm) +
+  CHECK(why(checkpoint) == "BASE: 2 tensors are missing: \"lm_head.weight\", \"" +
+                               std::string(kNorm) +
                                "\"; 1 tensors are unexpected: \"model.language_model.layers.8.x\"");
 }
 
 TEST_CASE("a head beside a tied embedding is unexpected, without it all is well") {
   EditableCheckpoint checkpoint("tiny-a");
-  edit_json(checkpoint.base->files["config.json"], [](auto& j) { j["tie_word_embeddings"] = true; });
+  edit_json(checkpoint.base->files["config.json"],
+            [](auto& j) { j["tie_word_embeddings"] = true; });
   CHECK(why(checkpoint) == "BASE: 1 tensors are unexpected: \"lm_head.weight\"");
   edit_safetensors(checkpoint.base->files[kSingle], [](auto& p) { p.remove("lm_head.weight"); });
   CHECK(checkpoint.open()->config().tied_head);
@@ -57,13 +59,18 @@ TEST_CASE("a head beside a tied embedding is unexpected, without it all is well"
 TEST_CASE("shapes and types are checked") {
   EditableCheckpoint checkpoint("tiny-a");
   const std::string whole = checkpoint.base->files[kSingle];
-  edit_safetensors(checkpoint.base->files[kSingle], [](auto& p) { p.header[kNorm]["shape"] = {48, 2}; });
-  CHECK(why(checkpoint) == "BASE/model.safetensors: tensor model.language_model.norm.weight has shape "
-                           "[48, 2], but the config asks for [96]");
+  edit_safetensors(checkpoint.base->files[kSingle], [](auto& p) {
+    p.header[kNorm]["shape"] = {48, 2};
+  });
+  CHECK(why(checkpoint) ==
+        "BASE/model.safetensors: tensor model.language_model.norm.weight has shape "
+        "[48, 2], but the config asks for [96]");
   checkpoint.base->files[kSingle] = whole;
-  edit_safetensors(checkpoint.base->files[kSingle], [](auto& p) { p.header[kNorm]["dtype"] = "I16"; });
-  CHECK(why(checkpoint) == "BASE/model.safetensors: tensor \"model.language_model.norm.weight\": weights "
-                           "must be BF16, F16 or F32, not I16");
+  edit_safetensors(checkpoint.base->files[kSingle],
+                   [](auto& p) { p.header[kNorm]["dtype"] = "I16"; });
+  CHECK(why(checkpoint) ==
+        "BASE/model.safetensors: tensor \"model.language_model.norm.weight\": weights "
+        "must be BF16, F16 or F32, not I16");
   checkpoint.base->files[kSingle] = whole;
   edit_safetensors(checkpoint.base->files[kSingle], [](auto& p) {
     p.header[kNorm]["dtype"] = "F16";  // single tensors of another type are as published
@@ -85,10 +92,12 @@ TEST_CASE("one file wins over an index, as in Transformers") {
 TEST_CASE("an absent shard is named") {
   EditableCheckpoint checkpoint("demo");
   checkpoint.base->files.erase(kSecond);
-  CHECK(why(checkpoint) == "BASE/model.safetensors.index.json: 1 of 2 shards are missing: "
-                           "\"model-00002-of-00002.safetensors\"");
+  CHECK(why(checkpoint) ==
+        "BASE/model.safetensors.index.json: 1 of 2 shards are missing: "
+        "\"model-00002-of-00002.safetensors\"");
   checkpoint.base->files.erase(kFirst);
-  CHECK(holds(why(checkpoint), "2 of 2 shards are missing: \"model-00001-of-00002.safetensors\", \"model-0"));
+  CHECK(holds(why(checkpoint),
+              "2 of 2 shards are missing: \"model-00001-of-00002.safetensors\", \"model-0"));
 }
 
 TEST_CASE("a cut shard is named") {
@@ -106,8 +115,9 @@ TEST_CASE("the index must say where tensors lie") {
   const std::string whole = index;
   edit_json(index, [](auto& j) { j["weight_map"][kNorm] = kFirst; });
   REQUIRE(index != whole);
-  CHECK(why(checkpoint) == "BASE/model.safetensors.index.json: 1 tensors are not in the shards named for "
-                           "them: \"model.language_model.norm.weight\"");
+  CHECK(why(checkpoint) ==
+        "BASE/model.safetensors.index.json: 1 tensors are not in the shards named for "
+        "them: \"model.language_model.norm.weight\"");
   index = whole;
   edit_json(index, [](auto& j) { j["weight_map"]["ghost"] = kFirst; });
   CHECK(holds(why(checkpoint), "1 tensors are not in the shards named for them: \"ghost\""));
@@ -117,11 +127,13 @@ TEST_CASE("the index must say where tensors lie") {
   edit_json(index, [](auto& j) { j["weight_map"] = nlohmann::json::object(); });
   CHECK(why(checkpoint) == "BASE/model.safetensors.index.json: weight_map is empty");
   edit_json(index, [](auto& j) { j["weight_map"] = {{"a", 5}}; });
-  CHECK(why(checkpoint) == "BASE/model.safetensors.index.json: weight_map: a must be a string, found 5");
+  CHECK(why(checkpoint) ==
+        "BASE/model.safetensors.index.json: weight_map: a must be a string, found 5");
 }
 
 TEST_CASE("shards are files of the same directory") {
-  for (const std::string name : {"../model.safetensors", "/etc/x", "sub/x", "a\\b", "", ".", ".."}) {
+  for (const std::string name :
+       {"../model.safetensors", "/etc/x", "sub/x", "a\\b", "", ".", ".."}) {
     CAPTURE(name);
     EditableCheckpoint checkpoint("demo");
     edit_json(checkpoint.base->files[kIndex], [&](auto& j) { j["weight_map"][kNorm] = name; });
@@ -130,16 +142,18 @@ TEST_CASE("shards are files of the same directory") {
   EditableCheckpoint checkpoint("demo");
   edit_json(checkpoint.base->files[kIndex],
             [](auto& j) { j["weight_map"][kNorm] = std::string("a\0b", 3); });
-  CHECK(why(checkpoint) == "BASE/model.safetensors.index.json: weight_map: "
-                           "\"model.language_model.norm.weight\" names \"a\\x00b\", which is no file of the "
-                           "same directory");
+  CHECK(why(checkpoint) ==
+        "BASE/model.safetensors.index.json: weight_map: "
+        "\"model.language_model.norm.weight\" names \"a\\x00b\", which is no file of the "
+        "same directory");
 }
 
 TEST_CASE("a tensor in two shards") {
   EditableCheckpoint checkpoint("demo");
   edit_safetensors(checkpoint.base->files[kFirst],
                    [](auto& p) { p.add(kNorm, "BF16", {128}, std::string(256, '\0')); });
-  CHECK(why(checkpoint) == "BASE: 1 tensors are in two shards: \"model.language_model.norm.weight\"");
+  CHECK(why(checkpoint) ==
+        "BASE: 1 tensors are in two shards: \"model.language_model.norm.weight\"");
 }
 
 TEST_CASE("a tensor that the index leaves out but a shard holds is loaded") {

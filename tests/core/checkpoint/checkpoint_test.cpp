@@ -8,7 +8,8 @@ namespace {
 
 std::unique_ptr<const Checkpoint> open_fixture(const std::string& name) {
   const std::string directory = JEMM_SOURCE_DIR "/fixtures/" + name;
-  return open_checkpoint({open_directory(directory + "/base"), open_directory(directory + "/adapter")});
+  return open_checkpoint(
+      {open_directory(directory + "/base"), open_directory(directory + "/adapter")});
 }
 
 TEST_CASE("tiny-a opens from one file") {
@@ -60,7 +61,8 @@ TEST_CASE("the formula stands in for weights") {
 TEST_CASE("without an adapter all but answering works") {
   EditableCheckpoint files("tiny-a");
   files.adapter = nullptr;
-  for (const auto& checkpoint : {open_checkpoint({files.base, nullptr}), open_synthetic({files.base, nullptr}, 1)}) {
+  for (const auto& checkpoint :
+       {open_checkpoint({files.base, nullptr}), open_synthetic({files.base, nullptr}, 1)}) {
     CHECK(checkpoint->config().text.hidden_size == 96);
     CHECK(checkpoint->base_files().contains("config.json"));
     CHECK(checkpoint->tensor("lm_head.weight").shape == Shape{1472, 96});
@@ -71,10 +73,12 @@ TEST_CASE("without an adapter all but answering works") {
 }
 
 TEST_CASE("a missing small file is named") {
-  for (const char* file : {"adapter_config.json", "decision_config.json", "adapter_model.safetensors"}) {
+  for (const char* file :
+       {"adapter_config.json", "decision_config.json", "adapter_model.safetensors"}) {
     EditableCheckpoint files("tiny-a");
     files.adapter->files.erase(file);
-    CHECK(refusal([&] { files.open(); }, ErrorKind::kIo) == std::string("cannot open ADAPTER/") + file);
+    CHECK(refusal([&] { files.open(); }, ErrorKind::kIo) ==
+          std::string("cannot open ADAPTER/") + file);
   }
 }
 
@@ -106,7 +110,8 @@ TEST_CASE("the fingerprint is stable and covers every byte of configs and weight
 TEST_CASE("merging a small update into BF16 loses it") {
   // W = [256, -256], s B A = [0.75, 0], x = [1, 1]: the reason why pairs stay apart.
   const float unmerged = 256.0F - 256.0F + 0.75F;
-  const float merged = bf16_to_float(float_to_bf16(256.0F + 0.75F)) + bf16_to_float(float_to_bf16(-256.0F));
+  const float merged =
+      bf16_to_float(float_to_bf16(256.0F + 0.75F)) + bf16_to_float(float_to_bf16(-256.0F));
   CHECK(unmerged == 0.75F);
   CHECK(merged == 0.0F);
 }

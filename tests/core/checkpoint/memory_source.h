@@ -54,13 +54,16 @@ struct EditableCheckpoint {
   explicit EditableCheckpoint(const std::string& fixture) {
     const auto load = [&](MemorySource& to, const std::string& part, const char* file) {
       const std::string path = fixture + "/" + part + "/" + file;
-      if (open_directory(JEMM_SOURCE_DIR "/fixtures")->contains(path)) to.files[file] = read_fixture(path);
+      if (open_directory(JEMM_SOURCE_DIR "/fixtures")->contains(path))
+        to.files[file] = read_fixture(path);
     };
-    for (const char* file : {"config.json", "model.safetensors", "model.safetensors.index.json",
-                             "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}) {
+    for (const char* file :
+         {"config.json", "model.safetensors", "model.safetensors.index.json",
+          "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}) {
       load(*base, "base", file);
     }
-    for (const char* file : {"adapter_config.json", "adapter_model.safetensors", "decision_config.json"}) {
+    for (const char* file :
+         {"adapter_config.json", "adapter_model.safetensors", "decision_config.json"}) {
       load(*adapter, "adapter", file);
     }
   }
@@ -93,7 +96,8 @@ struct SafetensorsParts {
 
   void add(const std::string& name, const std::string& dtype, const nlohmann::json& shape,
            const std::string& bytes) {
-    header[name] = {{"dtype", dtype}, {"shape", shape},
+    header[name] = {{"dtype", dtype},
+                    {"shape", shape},
                     {"data_offsets", {data.size(), data.size() + bytes.size()}}};
     data += bytes;
   }
@@ -117,7 +121,8 @@ struct SafetensorsParts {
   }
 };
 
-inline void edit_safetensors(std::string& file, const std::function<void(SafetensorsParts&)>& edit) {
+inline void edit_safetensors(std::string& file,
+                             const std::function<void(SafetensorsParts&)>& edit) {
   SafetensorsParts parts(file);
   edit(parts);
   file = parts.file();

@@ -29,7 +29,8 @@ ModelConfig large_config() {
     "text_config": {"hidden_size": 5120, "intermediate_size": 17408, "num_hidden_layers": 64,
       "num_attention_heads": 24, "linear_num_value_heads": 48},
     "vision_config": {"out_hidden_size": 5120}
-  })", "config.json");
+  })",
+                            "config.json");
 }
 
 TEST_CASE("the registry lists what the model holds") {

@@ -62,18 +62,21 @@ TEST_CASE("a refusal names the tensor and the reason") {
         "FILE: a header of 100000001 bytes is over the limit of 100000000");
   CHECK(golden_refusal("length one too many") ==
         "FILE: a header of 3 bytes does not fit in a file of 10");
-  CHECK(golden_refusal("hole") == "FILE: tensor \"b\": data_offsets [8, 12] do not follow the 4 bytes "
-                                  "before them in 12 bytes of data");
-  CHECK(golden_refusal("data cut") == "FILE: tensor \"a\": data_offsets [0, 8] do not follow the 0 "
-                                      "bytes before them in 4 bytes of data");
+  CHECK(golden_refusal("hole") ==
+        "FILE: tensor \"b\": data_offsets [8, 12] do not follow the 4 bytes "
+        "before them in 12 bytes of data");
+  CHECK(golden_refusal("data cut") ==
+        "FILE: tensor \"a\": data_offsets [0, 8] do not follow the 0 "
+        "bytes before them in 4 bytes of data");
   CHECK(golden_refusal("data left") == "FILE: 8 bytes of data, but the tensors cover 4");
   CHECK(golden_refusal("product overflows") ==
         "FILE: tensor \"a\": 0 bytes do not hold F32 [4294967296, 4294967296]");
   CHECK(golden_refusal("dtype unknown") == "FILE: tensor \"a\": unknown dtype \"F33\"");
   CHECK(golden_refusal("extent 1.5") ==
         "FILE: tensor \"a\": a number that is no 64-bit integer stands where it may not");
-  CHECK(golden_refusal("name twice, same place") == "FILE: tensor \"a\": data_offsets [0, 4] do not "
-                                                    "follow the 4 bytes before them in 4 bytes of data");
+  CHECK(golden_refusal("name twice, same place") ==
+        "FILE: tensor \"a\": data_offsets [0, 4] do not "
+        "follow the 4 bytes before them in 4 bytes of data");
   CHECK(golden_refusal("metadata of integer") ==
         "FILE: __metadata__: a number stands where it may not");
   CHECK(golden_refusal("no shape") ==
@@ -105,7 +108,9 @@ TEST_CASE("tensors are read where they lie") {
     const SafetensorsEntry* entry = file.find(name);
     REQUIRE(entry != nullptr);
     const Tensor tensor = file.tensor(*entry);
-    CHECK(reinterpret_cast<std::uintptr_t>(tensor.data.bytes.data()) % static_cast<unsigned>(size) == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(tensor.data.bytes.data()) %
+              static_cast<unsigned>(size) ==
+          0);
     std::array<float, 2> values{};
     widen(tensor.dtype, tensor.data.bytes, values);
     CHECK(values == std::array{1.0F, -2.0F});

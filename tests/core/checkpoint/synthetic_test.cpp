@@ -51,8 +51,8 @@ TEST_CASE("every tensor is bit-equal to the reference's") {
 }
 
 TEST_CASE("a large tensor, made in parts, is the formula's everywhere") {
-  const TensorInfo info{"model.language_model.embed_tokens.weight", {3000, 1001},
-                        TensorRole::kEmbedding, false};
+  const TensorInfo info{
+      "model.language_model.embed_tokens.weight", {3000, 1001}, TensorRole::kEmbedding, false};
   const Tensor tensor = synthetic_tensor(info, 5);
   std::uint32_t s = 0x811c9dc5U;
   for (const char c : info.name) s = (s ^ static_cast<unsigned char>(c)) * 0x01000193U;
