@@ -9,6 +9,8 @@
 
 #include "commands.h"
 #include "contract/answer.h"
+#include "image/patches.h"
+#include "image/positions.h"
 #include "exit_codes.h"
 #include "input.h"
 #include "model.h"
@@ -32,10 +34,21 @@ std::string question_json(const EncodedQuestion& encoded) {
   const Question& question = encoded.question;
   std::vector<std::string> candidates;
   for (const std::string& id : question.candidates) candidates.push_back(json_string(id));
+  const std::string positions =
+      encoded.positions.empty()
+          ? ""
+          : fmt::format(R"(,"position_ids_sha256":"{}")", positions_sha256(encoded.positions));
   return fmt::format(
-      R"({{"id":{},"type":"{}","candidates":[{}],"prompt":{},"token_ids":[{}]}})",
+      R"({{"id":{},"type":"{}","candidates":[{}],"prompt":{},"token_ids":[{}]{}}})",
       json_string(question.id), question_type_name(question.type), fmt::join(candidates, ","),
-      json_string(encoded.text), fmt::join(encoded.token_ids, ","));
+      json_string(encoded.text), fmt::join(encoded.token_ids, ","), positions);
+}
+
+std::string image_json(const EncodedImage& image) {
+  return fmt::format(
+      R"({{"width":{},"height":{},"rgb_sha256":"{}","grid_thw":[{}],"pixel_values_sha256":"{}"}})",
+      image.width, image.height, image.rgb_sha256, fmt::join(image.patches.grid_thw, ","),
+      values_sha256(image.patches));
 }
 
 /// Writes the line of one request; returns false when the pipe is closed, throws when refused.
@@ -44,9 +57,8 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
   // held: the remaining questions are checked first, then rendered again as they are written.
   constexpr std::size_t kMaxHeldBytes = std::size_t{1} << 24;
   if (record.error) throw *record.error;
-  const Request request = Request::parse(record.body);
-  check_request(request);
-  const std::size_t n_questions = request.question_count();
+  EncodedRequest request = encoder.open(record.body, ImageHashes::kCompute);
+  const std::size_t n_questions = request.request.question_count();
   std::string text = fmt::format(R"({{"id":{},"status":"ok","questions":[)", record.id);
   const auto add = [&](std::size_t i) {
     if (i > 0) text += ',';
@@ -60,7 +72,13 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
     text.clear();
     add(i);
   }
-  return output.write(text + "]}\n");
+  text += ']';
+  if (!request.images.empty()) {
+    std::vector<std::string> images;
+    for (const EncodedImage& image : request.images) images.push_back(image_json(image));
+    text += fmt::format(R"(,"images":[{}])", fmt::join(images, ","));
+  }
+  return output.write(text + "}\n");
 }
 
 int run_encode(const EncodeOptions& options) {

@@ -58,7 +58,7 @@ std::size_t count_undecided(const RequestResult& result, double threshold) {
 
 std::string error_json(const Error& error) {
   const std::string_view detail = first_code_points(error.what(), kMaxDetail);
-  const std::string_view type = error.type().empty() ? "EngineError" : error.type();
+  const std::string_view type = error.type().empty() ? std::string_view("EngineError") : error.type();
   return fmt::format(R"({{"error":{},"detail":{}}})", json_string(type), json_string(detail));
 }
 

@@ -13,7 +13,7 @@ namespace jemm {
 namespace {
 
 constexpr IntRange kRanks{1, 1 << 16};
-constexpr std::size_t kMaxPatterns = 10'000;
+constexpr std::size_t kMaxPatterns = 2000;
 constexpr std::int64_t kMaxSteps = 1'000'000'000;  // of all pattern matching of one config
 
 /// Fields that do not change what a trained adapter computes, whatever they hold.
@@ -33,7 +33,7 @@ bool is_in(const std::string_view (&list)[N], std::string_view key) {
 void check_fields(const JsonObject& root) {
   for (const auto& [key, value] : root.value().items()) {
     if (is_in(kHarmless, key) || is_in(kRead, key) || is_blank(value)) continue;
-    root.refuse(in_quotes(key), fmt::format("is not supported, found {}", json_text(value)));
+    root.refuse(key, fmt::format("is not supported, found {}", json_text(value)));
   }
   const auto one_of = [&root](std::string_view key, const nlohmann::json& allowed) {
     const nlohmann::json* found = root.find(key);

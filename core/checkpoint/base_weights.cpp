@@ -31,8 +31,7 @@ std::vector<IndexLine> parse_index(std::string_view text, const std::string& whe
     const std::string shard = map.string(tensor, "");
     if (shard.empty() || shard == "." || shard == ".." ||
         shard.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-      map.refuse(in_quotes(tensor),
-                 fmt::format("names {}, which is no file of the same directory", in_quotes(shard)));
+      map.refuse(tensor, fmt::format("names {}, which is no file of the same directory", in_quotes(shard)));
     }
     lines.push_back({shard, tensor});
   }

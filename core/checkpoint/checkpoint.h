@@ -27,19 +27,23 @@ class Checkpoint {
   virtual ~Checkpoint() = default;
 
   virtual const ModelConfig& config() const = 0;
+  /// Throws Error(kUsage) when no adapter was named.
   virtual const DecisionConfig& decision() const = 0;
   /// tokenizer, preprocessor and template files.
   virtual const FileSource& base_files() const = 0;
 
-  /// A tensor of the registry (registry.h), its shape checked at open. Throws Error(kInput) for a
-  /// name that is not in it.
+  /// A tensor of the registry (registry.h), its shape checked at open: mapped bytes as stored (BF16,
+  /// F16 or F32), BF16 from the formula. Throws Error(kInput) for a name that is not in it.
   virtual Tensor tensor(std::string_view name) const = 0;
   /// The update of a linear layer, by its weight's name without ".weight"; none when the adapter
-  /// leaves the layer alone.
+  /// leaves the layer alone. The formula makes it anew at each call.
   virtual std::optional<LoraPair> lora(std::string_view module) const = 0;
 
-  /// Identifies the weights: SHA-256 over the names and contents of config and weight files, or
-  /// over the formula's inputs.
+  /// Identifies the weights: SHA-256 over the names and whole contents of config.json, the base's
+  /// weight files and index, and the adapter's three files; or over the formula's inputs (seed and
+  /// small files). Tokenizer, template and preprocessor files are not covered. Equal fingerprints
+  /// mean equal weights, so every byte is read: made at the first call, several files at a time, and
+  /// kept; 54 GB take as long as reading them does.
   virtual std::string fingerprint() const = 0;
 };
 
@@ -49,7 +53,9 @@ struct CheckpointFiles {
   std::shared_ptr<const FileSource> adapter;  ///< null: no adapter (encode only)
 };
 
-/// A model as named on the command line: BASE+ADAPTER, BASE alone, synthetic:BASE+ADAPTER[,seed=N].
+/// A model as named on the command line: BASE+ADAPTER, BASE alone, or synthetic:BASE+ADAPTER[,seed=N]
+/// (seed 1 when left out). A plus that belongs to a path is written twice: "c++++/base+x" is "c++/base"
+/// and "x". Only the text is looked at, never the disk.
 struct ModelSpec {
   std::string base;
   std::string adapter;                         ///< empty when none was named
@@ -59,7 +65,8 @@ struct ModelSpec {
 ModelSpec parse_model_spec(std::string_view text);
 
 /// Opens and checks everything: config, every tensor's name, dtype and shape, every adapter pair,
-/// calibration. Weights stay on disk (mapped). Throws Error(kInput) naming what is wrong.
+/// calibration. Weights stay on disk (mapped). Without an adapter the base alone is checked. Throws
+/// Error(kInput) naming what is wrong, Error(kIo) for a file that is missing or unreadable.
 std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files);
 
 /// Weights from the formula of docs/synthetic.md, made when asked for.

@@ -103,7 +103,10 @@ JsonObject::JsonObject(const nlohmann::json& value, std::string where)
 }
 
 void JsonObject::refuse(std::string_view key, std::string_view why) const {
-  fail(ErrorKind::kInput, "{}: {} {}", where_, key, why);
+  const bool plain = key.size() < 64 && std::all_of(key.begin(), key.end(), [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  });
+  fail(ErrorKind::kInput, "{}: {} {}", where_, plain ? std::string(key) : in_quotes(key), why);
 }
 
 const nlohmann::json* JsonObject::find(std::string_view key) const {

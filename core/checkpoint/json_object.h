@@ -52,7 +52,7 @@ class JsonObject {
   /// The object under `key`, or an empty one when it is absent or null.
   JsonObject object(std::string_view key) const;
 
-  /// Throws Error(kInput): "WHERE.KEY WHY".
+  /// Throws Error(kInput): "WHERE: KEY WHY", an unusual key in quotes.
   [[noreturn]] void refuse(std::string_view key, std::string_view why) const;
 
  private:

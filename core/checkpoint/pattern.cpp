@@ -288,6 +288,7 @@ class Runner {
     bool matched = follow(start, begin, states, seen);
     for (std::size_t at = begin; at < text_.size(); ++at) {
       if (matched && !to_end) return true;
+      steps_left_ -= static_cast<std::int64_t>(program_.size() / 64);  // for clearing `seen`
       std::vector<std::size_t> next;
       seen.assign(program_.size(), false);
       matched = false;

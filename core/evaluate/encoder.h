@@ -1,41 +1,70 @@
-// A question of a request to what the model sees: framed text and token ids. Needs no weights.
+// A question of a request to what the model sees: framed text, token ids, image patches. Needs no
+// weights.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "contract/request.h"
+#include "image/patches.h"
+#include "image/size.h"
 #include "tokens/tokenizer.h"
 
 namespace jemm {
 
 inline constexpr std::size_t kTextTokenBudget = 8192;
+inline constexpr std::size_t kImageTokenBudget = 3072;  ///< for requests with any image
 
 struct EncoderOptions {
   TokenizerOptions tokenizer;
   bool accept_template = false;  ///< take an unknown chat template to render the known framing
 };
 
+/// An image of a request. Cut into patches when the first question asks for it.
+struct EncodedImage {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+  std::string rgb_sha256;  ///< of the decoded bytes; empty unless asked for
+  Rgb rgb;                 ///< empty once cut
+  Patches patches;
+};
+
+/// A request up to its questions.
+struct EncodedRequest {
+  Request request;
+  std::vector<EncodedImage> images;
+};
+
 struct EncodedQuestion {
   Question question;
-  std::string text;                      ///< framed prompt, one unexpanded pad an image
-  std::vector<std::int32_t> token_ids;   ///< at most kTextTokenBudget
+  std::string text;                                    ///< framed prompt, one pad an image
+  std::vector<std::int32_t> token_ids;                 ///< at most the budget
+  std::vector<std::array<std::int32_t, 3>> positions;  ///< [tokens]; empty without images
 };
+
+enum class ImageHashes { kSkip, kCompute };
 
 /// Immutable after construction; its members may be called from several threads.
 class Encoder {
  public:
-  /// Reads tokenizer and template from a base checkpoint directory. Throws Error(kInput).
+  /// Reads tokenizer, template and, when it is there, preprocessor_config.json from a base
+  /// checkpoint directory. Throws Error(kInput).
   explicit Encoder(const FileSource& base, const EncoderOptions& options = {});
 
-  /// Renders, frames and tokenises question i of a checked request. Throws Error::request as the
-  /// reference does, for the question itself, text that has no tokens, and the token budget.
-  EncodedQuestion encode(const Request& request, std::size_t i) const;
+  /// Reads a body up to its questions, in the reference's order: size, JSON, object, every image in
+  /// turn, then that there are questions. Throws Error::request.
+  EncodedRequest open(std::string_view body, ImageHashes hashes = ImageHashes::kSkip) const;
+
+  /// Renders, frames and tokenises question i; cuts the images first if that is not done. Throws
+  /// Error::request as the reference does: the question itself, the images' aspect ratio, text that
+  /// has no tokens, the token budget.
+  EncodedQuestion encode(EncodedRequest& request, std::size_t i) const;
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::array<std::int32_t, 32>& label_ids() const { return label_ids_; }
@@ -45,10 +74,7 @@ class Encoder {
   std::unique_ptr<const Tokenizer> tokenizer_;
   std::string template_sha256_;
   std::array<std::int32_t, 32> label_ids_;
+  std::optional<PreprocessorConfig> preprocessor_;
 };
-
-/// Checks what stands before the questions, in the reference's order: every image in turn, then
-/// that there are questions. Throws Error::request.
-void check_request(const Request& request);
 
 }  // namespace jemm

@@ -49,16 +49,15 @@ void Evaluator::flush() {
 void Evaluator::queue_questions(InFlight& in_flight, std::string_view body) {
   RequestResult& result = in_flight.result;
   StageTimes& times = result.times;
-  std::optional<Request> request;
+  std::optional<EncodedRequest> request;
   {
     const StageTimer total(times.total_ms);
     const StageTimer timer(times[Stage::kParse]);
-    request = Request::parse(body);
-    check_request(*request);
-    result.special_tokens = encoder_.tokenizer().count_added_tokens(request->state());
+    request = encoder_.open(body);
+    result.special_tokens = encoder_.tokenizer().count_added_tokens(request->request.state());
   }
   const std::size_t n_in_state = result.special_tokens;
-  const std::size_t n_questions = request->question_count();
+  const std::size_t n_questions = request->request.question_count();
   for (std::size_t i = 0; i < n_questions; ++i) {
     EncodedQuestion encoded;
     {
@@ -67,6 +66,9 @@ void Evaluator::queue_questions(InFlight& in_flight, std::string_view body) {
       encoded = encoder_.encode(*request, i);
       result.special_tokens +=
           encoder_.tokenizer().count_added_tokens(encoded.question.prompt) - n_in_state;
+    }
+    if (!request->images.empty()) {
+      throw Error::request("NotImplementedError", "requests with images are not answered yet");
     }
     const std::size_t n_rows = encoded.token_ids.size();
     if (pending_rows_ + n_rows > options_.batch_tokens) run_pass();

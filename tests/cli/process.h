@@ -17,10 +17,10 @@ struct Finished {
 };
 
 struct Process {
-  std::vector<std::string> arguments;
-  std::string input;                 ///< standard input, empty unless input_file
-  std::string input_file;            ///< opened as standard input instead
-  std::string output_file;           ///< opened as standard output instead, e.g. /dev/full
+  std::vector<std::string> arguments{};
+  std::string input{};                 ///< standard input, empty unless input_file
+  std::string input_file{};            ///< opened as standard input instead
+  std::string output_file{};           ///< opened as standard output instead, e.g. /dev/full
   bool close_stderr = false;
 };
 

@@ -5,3 +5,5 @@ jemm_test(checkpoint
     ${here}/pattern_test.cpp ${here}/registry_test.cpp ${here}/safetensors_test.cpp
     ${here}/synthetic_test.cpp
   DEPS jemm_checkpoint)
+jemm_fuzzer(safetensors DEPS jemm_checkpoint)
+jemm_fuzzer(config DEPS jemm_checkpoint)

@@ -11,3 +11,5 @@ jemm_test(tokens EXTRA
           ${CMAKE_CURRENT_LIST_DIR}/tokenizer_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/unicode_test.cpp
   DEPS jemm_tokens)
+jemm_fuzzer(tokenizer DEPS jemm_tokens)
+jemm_fuzzer(tokenizer_json DEPS jemm_tokens)
