@@ -16,13 +16,13 @@
 namespace {
 
 // Token i of every prompt; the other side of the comparison uses the same.
-std::int32_t token(std::int64_t i) { return static_cast<std::int32_t>((i * 7919 + 13) % 2000); }
+std::int32_t token(std::int64_t i) {
+  return static_cast<std::int32_t>((i * 7919 + 13) % 2000);
+}
 
 void serve(const std::string& directory, int n_threads) {
-  const std::shared_ptr<const jemm::Checkpoint> checkpoint =
-      jemm::open_synthetic({jemm::open_directory(directory + "/base"),
-                            jemm::open_directory(directory + "/adapter")},
-                           1);
+  const std::shared_ptr<const jemm::Checkpoint> checkpoint = jemm::open_synthetic(
+      {jemm::open_directory(directory + "/base"), jemm::open_directory(directory + "/adapter")}, 1);
   std::array<std::int32_t, 32> labels{};
   std::iota(labels.begin(), labels.end(), 0);
   const auto engine = jemm::make_cpu_engine(checkpoint, labels, n_threads);

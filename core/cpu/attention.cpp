@@ -123,7 +123,8 @@ class Task {
       std::copy_n(args_.k.row(rows[i]) + kv_head_ * width, width,
                   keys_ + static_cast<std::int64_t>(i) * width);
       const float* v = args_.v.row(rows[i]) + kv_head_ * width;
-      for (std::int64_t d = 0; d < width; ++d) values_[d * kBlock + static_cast<std::int64_t>(i)] = v[d];
+      for (std::int64_t d = 0; d < width; ++d)
+        values_[d * kBlock + static_cast<std::int64_t>(i)] = v[d];
     }
   }
 
@@ -159,11 +160,11 @@ class Task {
   const QueryTile& tile_;
   std::int64_t kv_head_, group_;
   int worker_;
-  float* keys_;     // [64, Dh]
-  float* values_;   // [Dh, 64]
-  float* queries_;  // [group, Dh, 64]
-  float* sums_;     // [group, Dh, 64]
-  float* scores_;   // [64 keys, 64 queries]
+  float* keys_;                   // [64, Dh]
+  float* values_;                 // [Dh, 64]
+  float* queries_;                // [group, Dh, 64]
+  float* sums_;                   // [group, Dh, 64]
+  float* scores_;                 // [64 keys, 64 queries]
   std::vector<Softmax> softmax_;  // [group]
   const Product& score_product_;
   const Product& value_product_;

@@ -26,9 +26,9 @@ std::vector<QueryTile> make_query_tiles(const std::vector<Run>& runs,
                                         std::span<const std::int64_t> rows);
 
 struct AttentionArgs {
-  const Matrix& q;  // [queries, Hq Dh], normalised and rotated
-  const Matrix& k;  // [rows, Hkv Dh], normalised and rotated
-  const Matrix& v;  // [rows, Hkv Dh]
+  const Matrix& q;              // [queries, Hq Dh], normalised and rotated
+  const Matrix& k;              // [rows, Hkv Dh], normalised and rotated
+  const Matrix& v;              // [rows, Hkv Dh]
   std::int64_t n_heads = 0;     // Hq; head h reads key head h / (Hq / Hkv)
   std::int64_t n_kv_heads = 0;  // Hkv
   std::int64_t head_dim = 0;    // Dh

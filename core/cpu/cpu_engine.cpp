@@ -85,7 +85,7 @@ class CpuEngine : public Engine {
 
       rms_norm(context_, x, layer.post_norm, eps_, normed_);
       apply_swiglu(context_, normed_, layer.gate, layer.up, activated_);
-      apply(context_, activated_, {{{layer.down, update_}}});
+      apply(context_, activated_, {{layer.down, update_}});
       add_to(x, update_);
       if (tap != nullptr) {
         show(*tap, layer_stage(static_cast<std::int64_t>(i)), x, is_last, forest.read_rows);
@@ -96,12 +96,12 @@ class CpuEngine : public Engine {
   }
 
   std::vector<LabelLogits> read_logits(std::size_t n_reads) {
-    apply(context_, normed_, {{{weights_.head, logits_}}});
+    apply(context_, normed_, {{weights_.head, logits_}});
     std::vector<LabelLogits> results(n_reads);
     for (std::size_t i = 0; i < results.size(); ++i) {
       for (std::size_t label = 0; label < results[i].size(); ++label) {
-        results[i][label] = logits_.at(static_cast<std::int64_t>(i),
-                                       static_cast<std::int64_t>(label));
+        results[i][label] =
+            logits_.at(static_cast<std::int64_t>(i), static_cast<std::int64_t>(label));
       }
     }
     return results;
@@ -114,8 +114,8 @@ class CpuEngine : public Engine {
     embedded_.reshape(static_cast<std::int64_t>(token_ids.size()), width);
     for (std::size_t i = 0; i < token_ids.size(); ++i) {
       if (token_ids[i] < 0 || token_ids[i] >= table.shape[0]) {
-        fail(ErrorKind::kDevice, "token {} of row {} is outside the vocabulary of {}",
-             token_ids[i], i, table.shape[0]);
+        fail(ErrorKind::kDevice, "token {} of row {} is outside the vocabulary of {}", token_ids[i],
+             i, table.shape[0]);
       }
       widen(table.dtype,
             table.data.bytes.subspan(static_cast<std::size_t>(token_ids[i]) * row_bytes, row_bytes),
@@ -159,11 +159,11 @@ class CpuEngine : public Engine {
   std::string fingerprint_;
 
   // Activations, kept from pass to pass.
-  Matrix embedded_;                             // [rows, D]
-  Tiles x_, normed_, update_;                   // [rows, D]
-  Tiles activated_;                             // [rows, F]
-  Tiles read_x_, read_normed_;                  // [reads, D]
-  Tiles logits_;                                // [reads, 32]
+  Matrix embedded_;             // [rows, D]
+  Tiles x_, normed_, update_;   // [rows, D]
+  Tiles activated_;             // [rows, F]
+  Tiles read_x_, read_normed_;  // [reads, D]
+  Tiles logits_;                // [reads, 32]
   MixerMemory memory_;
 };
 

@@ -175,8 +175,8 @@ void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
   out.reshape(args.qkv.rows(), args.n_value_heads * args.value_dim);
   context.pool.parallel_for(args.n_value_heads, [&](std::int64_t head, int worker) {
     const std::int64_t key_head = head / (args.n_value_heads / args.n_key_heads);
-    float* scratch = context.worker_floats(
-        worker, rule.scratch_floats() + args.slots.n_slots * state_size);
+    float* scratch =
+        context.worker_floats(worker, rule.scratch_floats() + args.slots.n_slots * state_size);
     float* states = scratch + rule.scratch_floats();
     for (std::size_t i = 0; i < args.runs.size(); ++i) {
       const Run& run = args.runs[i];
@@ -184,11 +184,13 @@ void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
       if (run.parent < 0) {
         std::fill_n(state, state_size, 0.0f);
       } else {
-        const float* before = states + args.slots.slot[static_cast<std::size_t>(run.parent)] * state_size;
+        const float* before =
+            states + args.slots.slot[static_cast<std::size_t>(run.parent)] * state_size;
         if (before != state) std::copy_n(before, state_size, state);
       }
       const float* qkv = args.qkv.row(run.row_begin);
-      rule.run(worker, {.q = qkv + key_head * args.key_dim,
+      rule.run(worker,
+               {.q = qkv + key_head * args.key_dim,
                 .k = qkv + key_width + key_head * args.key_dim,
                 .v = qkv + 2 * key_width + head * args.value_dim,
                 .qkv_stride = args.qkv.cols(),

@@ -12,17 +12,17 @@ namespace jemm::cpu {
 
 /// Rows of one head. Strides in floats from row to row.
 struct DeltaRows {
-  const float* q = nullptr;        // [n_rows, Dk], unit length, scaled by 1 / sqrt(Dk)
-  const float* k = nullptr;        // [n_rows, Dk], unit length
-  const float* v = nullptr;        // [n_rows, Dv]
+  const float* q = nullptr;  // [n_rows, Dk], unit length, scaled by 1 / sqrt(Dk)
+  const float* k = nullptr;  // [n_rows, Dk], unit length
+  const float* v = nullptr;  // [n_rows, Dv]
   std::int64_t qkv_stride = 0;
   const float* log_decay = nullptr;  // [n_rows], at most 0
   const float* beta = nullptr;       // [n_rows], 0 to 1
   std::int64_t gate_stride = 0;
-  float* out = nullptr;              // [n_rows, Dv]
+  float* out = nullptr;  // [n_rows, Dv]
   std::int64_t out_stride = 0;
   std::int64_t n_rows = 0;
-  std::int64_t n_before = 0;  // rows of the chain before the first: chunks end at its multiples of 64
+  std::int64_t n_before = 0;  // the first row's place; chunks end at places that 64 divides
 };
 
 /// One head's state S [Dk, Dv] over rows t:
@@ -55,13 +55,13 @@ class DeltaRule {
 
 /// All heads of a layer over a forest.
 struct DeltaRuleArgs {
-  const Matrix& qkv;        // [rows, Hk Dk + Hk Dk + Hv Dv], q and k as DeltaRows wants them
-  const Matrix& log_decay;  // [rows, Hv]
-  const Matrix& beta;       // [rows, Hv]
-  std::int64_t n_key_heads = 0;    // value head h reads key head h / (Hv / Hk)
+  const Matrix& qkv;             // [rows, Hk Dk + Hk Dk + Hv Dv], q and k as DeltaRows wants them
+  const Matrix& log_decay;       // [rows, Hv]
+  const Matrix& beta;            // [rows, Hv]
+  std::int64_t n_key_heads = 0;  // value head h reads key head h / (Hv / Hk)
   std::int64_t n_value_heads = 0;
-  std::int64_t key_dim = 0;        // Dk
-  std::int64_t value_dim = 0;      // Dv
+  std::int64_t key_dim = 0;    // Dk
+  std::int64_t value_dim = 0;  // Dv
   const std::vector<Run>& runs;
   const StateSlots& slots;
 };

@@ -1,6 +1,7 @@
 #include "cpu/linear.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "cpu/elementwise.h"
@@ -76,7 +77,8 @@ class Panel {
   std::int64_t n_rows() const { return n_; }
 
   /// out [n_rows, 64] of one block; `low` as from low_ranks.
-  void multiply(int worker, const Tiles& x, const Tiles& low, std::int64_t block, float* out) const {
+  void multiply(int worker, const Tiles& x, const Tiles& low, std::int64_t block,
+                float* out) const {
     product_.run(worker, w_, x.block(block), out);
     if (update_ != nullptr) update_->run(worker, b_, low.block(block), out);
   }
@@ -95,7 +97,8 @@ std::int64_t n_panels(const Linear& layer) {
 
 }  // namespace
 
-void apply(Context& context, const Tiles& x, std::span<const LinearJob> jobs) {
+void apply(Context& context, const Tiles& x, std::initializer_list<LinearJob> list) {
+  const std::span jobs(list.begin(), list.size());
   struct Task {
     std::size_t job;
     std::int64_t begin;  // first row of W
@@ -108,7 +111,8 @@ void apply(Context& context, const Tiles& x, std::span<const LinearJob> jobs) {
     }
   }
   const std::vector<Tiles> low = low_ranks(context, x, jobs);
-  context.pool.parallel_for(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t t, int worker) {
+  context.pool.parallel_for(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t t,
+                                                                         int worker) {
     const Task& task = tasks[static_cast<std::size_t>(t)];
     const LinearJob& job = jobs[task.job];
     float* memory = context.worker_floats(worker, Panel::floats(job.layer));
@@ -127,7 +131,8 @@ void apply_swiglu(Context& context, const Tiles& x, const Linear& gate, const Li
   const std::vector<Tiles> low = low_ranks(context, x, jobs);
   context.pool.parallel_for(n_panels(gate), [&](std::int64_t task, int worker) {
     const std::int64_t outputs = panel_rows(gate) * kLanes;
-    float* memory = context.worker_floats(worker, Panel::floats(gate) + Panel::floats(up) + outputs);
+    float* memory =
+        context.worker_floats(worker, Panel::floats(gate) + Panel::floats(up) + outputs);
     const std::int64_t begin = task * panel_rows(gate);
     const Panel gates(context.products, gate, begin, memory);
     const Panel ups(context.products, up, begin, memory + Panel::floats(gate));

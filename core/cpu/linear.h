@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
-#include <span>
 
 #include "checkpoint/checkpoint.h"
 #include "cpu/context.h"
@@ -28,7 +28,7 @@ struct LinearJob {
 /// Applies several layers to the same input. The work is split over panels of W's rows, widened
 /// to float32 once for all blocks of rows: W's panel [n, n_in] times a block [n_in, 64] is the
 /// output's block, in place. Sums are in the order of products.h; the update is added to them.
-void apply(Context& context, const Tiles& x, std::span<const LinearJob> jobs);
+void apply(Context& context, const Tiles& x, std::initializer_list<LinearJob> jobs);
 
 /// out = silu(gate(x)) * up(x), without the two [rows, F] intermediates.
 void apply_swiglu(Context& context, const Tiles& x, const Linear& gate, const Linear& up,

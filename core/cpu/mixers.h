@@ -31,15 +31,18 @@ struct LayerRows {
 /// Memory of the mixers, kept from layer to layer.
 struct MixerMemory {
   Tiles projected, gates, a, b, keys, values;
-  Matrix matrix, mixed, gate_rows, key_rows, value_rows, log_decay, beta, core, gated;
+  Matrix projected_rows, gate_rows, key_rows, value_rows;
+  Matrix heads;            // queries, or convolved q, k, v: normalised per head
+  Matrix log_decay, beta;  // [rows, Hv]
+  Matrix core, gated;      // heads' results before and after their gates
 };
 
 struct MixerArgs {
   const TextConfig& config;
   const PassPlan& plan;
   const LayerRows& wanted;
-  const Tiles& all;     // [rows, D] normalised input of every row
-  const Tiles& queried; // [wanted, D] the same of the wanted rows
+  const Tiles& all;      // [rows, D] normalised input of every row
+  const Tiles& queried;  // [wanted, D] the same of the wanted rows
 };
 
 /// Both write out [wanted, D].

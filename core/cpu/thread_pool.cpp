@@ -82,7 +82,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& helper : state_->helpers) helper.join();
 }
 
-int ThreadPool::n_workers() const { return static_cast<int>(state_->helpers.size()) + 1; }
+int ThreadPool::n_workers() const {
+  return static_cast<int>(state_->helpers.size()) + 1;
+}
 
 void ThreadPool::parallel_for(std::int64_t n_tasks,
                               const std::function<void(std::int64_t, int)>& run) {

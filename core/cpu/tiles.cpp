@@ -11,11 +11,15 @@ namespace {
 constexpr std::align_val_t kAlignment{64};
 constexpr std::int64_t kStripe = 256;  // columns that one task transposes
 
-std::int64_t n_stripes(std::int64_t cols) { return (cols + kStripe - 1) / kStripe; }
+std::int64_t n_stripes(std::int64_t cols) {
+  return (cols + kStripe - 1) / kStripe;
+}
 
 }  // namespace
 
-void FloatBuffer::Free::operator()(float* p) const { ::operator delete[](p, kAlignment); }
+void FloatBuffer::Free::operator()(float* p) const {
+  ::operator delete[](p, kAlignment);
+}
 
 float* FloatBuffer::reserve(std::int64_t n) {
   if (n > capacity_) {

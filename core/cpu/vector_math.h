@@ -43,7 +43,11 @@ namespace jemm::cpu {
   return p * power(half) * power(whole - half);
 }
 
-[[gnu::always_inline]] inline float vector_sigmoid(float x) { return 1.0f / (1.0f + vector_exp(-x)); }
-[[gnu::always_inline]] inline float vector_silu(float x) { return x / (1.0f + vector_exp(-x)); }
+[[gnu::always_inline]] inline float vector_sigmoid(float x) {
+  return 1.0f / (1.0f + vector_exp(-x));
+}
+[[gnu::always_inline]] inline float vector_silu(float x) {
+  return x / (1.0f + vector_exp(-x));
+}
 
 }  // namespace jemm::cpu

@@ -62,12 +62,13 @@ DeltaNetWeights delta_net_weights(const Checkpoint& checkpoint, const std::strin
 
 LayerWeights layer_weights(const Checkpoint& checkpoint, std::size_t index) {
   const std::string name = fmt::format("model.language_model.layers.{}", index);
-  LayerWeights layer{.input_norm = offset_norm(checkpoint, name + ".input_layernorm.weight"),
-                     .mixer = {},
-                     .post_norm = offset_norm(checkpoint, name + ".post_attention_layernorm.weight"),
-                     .gate = linear(checkpoint, name + ".mlp.gate_proj"),
-                     .up = linear(checkpoint, name + ".mlp.up_proj"),
-                     .down = linear(checkpoint, name + ".mlp.down_proj")};
+  LayerWeights layer{
+      .input_norm = offset_norm(checkpoint, name + ".input_layernorm.weight"),
+      .mixer = {},
+      .post_norm = offset_norm(checkpoint, name + ".post_attention_layernorm.weight"),
+      .gate = linear(checkpoint, name + ".mlp.gate_proj"),
+      .up = linear(checkpoint, name + ".mlp.up_proj"),
+      .down = linear(checkpoint, name + ".mlp.down_proj")};
   if (checkpoint.config().text.layer_types[index] == LayerType::kFullAttention) {
     layer.mixer = attention_weights(checkpoint, name + ".self_attn");
   } else {

@@ -22,26 +22,26 @@ struct AttentionWeights {
 };
 
 struct DeltaNetWeights {
-  Linear qkv;                 // [Hk Dk + Hk Dk + Hv Dv, D]
-  Linear z;                   // [Hv Dv, D]
-  Linear a, b;                // [Hv, D]
-  Linear out;                 // [D, Hv Dv]
-  std::vector<float> taps;    // [conv_width, conv_dim]: the convolution, oldest row first
-  std::vector<float> decay;   // [Hv] exp(A_log)
-  std::vector<float> dt_bias; // [Hv]
-  std::vector<float> norm;    // [Dv], as stored
+  Linear qkv;                  // [Hk Dk + Hk Dk + Hv Dv, D]
+  Linear z;                    // [Hv Dv, D]
+  Linear a, b;                 // [Hv, D]
+  Linear out;                  // [D, Hv Dv]
+  std::vector<float> taps;     // [conv_width, conv_dim]: the convolution, oldest row first
+  std::vector<float> decay;    // [Hv] exp(A_log)
+  std::vector<float> dt_bias;  // [Hv]
+  std::vector<float> norm;     // [Dv], as stored
 };
 
 struct LayerWeights {
   std::vector<float> input_norm;  // [D], one added
   std::variant<DeltaNetWeights, AttentionWeights> mixer;
-  std::vector<float> post_norm;   // [D], one added
-  Linear gate, up;                // [F, D]
-  Linear down;                    // [D, F]
+  std::vector<float> post_norm;  // [D], one added
+  Linear gate, up;               // [F, D]
+  Linear down;                   // [D, F]
 };
 
 struct TextWeights {
-  Tensor embedding;               // [V, D]
+  Tensor embedding;  // [V, D]
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [D], one added
   Linear head;                    // [32, D]: the label rows alone, float32

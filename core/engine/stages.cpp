@@ -4,6 +4,8 @@
 
 namespace jemm {
 
-std::string layer_stage(std::int64_t layer) { return fmt::format("layer.{:02}", layer); }
+std::string layer_stage(std::int64_t layer) {
+  return fmt::format("layer.{:02}", layer);
+}
 
 }  // namespace jemm

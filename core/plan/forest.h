@@ -1,4 +1,4 @@
-// The forest of segments: everything about a forward that depends on lengths only. Knows no pointers.
+// The forest of segments: all of a forward that depends on lengths only. Knows no pointers.
 #pragma once
 
 #include <array>

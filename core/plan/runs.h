@@ -11,10 +11,10 @@ namespace jemm {
 /// A segment with rows. Empty segments are left out: a run's parent is the nearest ancestor with
 /// rows, so that a chain of runs is never longer than its rows.
 struct Run {
-  std::int32_t parent = -1;    ///< index of an earlier run, or -1
-  std::int64_t row_begin = 0;  ///< first row in the packed matrix
-  std::int64_t n_rows = 0;     ///< at least 1
-  std::int64_t n_before = 0;   ///< rows of all ancestors together
+  std::int32_t parent = -1;      ///< index of an earlier run, or -1
+  std::int64_t row_begin = 0;    ///< first row in the packed matrix
+  std::int64_t n_rows = 0;       ///< at least 1
+  std::int64_t n_before = 0;     ///< rows of all ancestors together
   std::int32_t last_child = -1;  ///< index of the last run that starts from this one, or -1
 
   std::int64_t n_chain() const { return n_before + n_rows; }

@@ -29,7 +29,8 @@ struct Rows {
         value = normal(random);
         sum += value * value;
       }
-      for (const double value : x) to.push_back(static_cast<float>(value * length / std::sqrt(sum)));
+      for (const double value : x)
+        to.push_back(static_cast<float>(value * length / std::sqrt(sum)));
     };
     for (std::int64_t t = 0; t < n; ++t) {
       unit(q, 1 / std::sqrt(static_cast<double>(dk)));
@@ -132,7 +133,8 @@ void check_lengths(std::int64_t dk, std::int64_t dv, double strongest) {
     const FloatResult whole = chunked(rule, rows, n);
     for (std::int64_t cut = 0; cut <= n; ++cut) {
       const FloatResult got = chunked(rule, rows, cut);
-      const double error = std::max(rms_ratio(got.out, expected.out), rms_ratio(got.state, expected.state));
+      const double error =
+          std::max(rms_ratio(got.out, expected.out), rms_ratio(got.state, expected.state));
       CHECK(error < 2e-6);  // not-a-number fails too
       worst = std::max(worst, error);
       if (cut % 64 == 0) CHECK((got.out == whole.out && got.state == whole.state));
@@ -163,11 +165,19 @@ TEST_CASE("one row by hand: the state becomes beta v k, the output q.k times it"
   float state = 8, out = 0;
   std::vector<float> scratch(static_cast<std::size_t>(rule.scratch_floats()));
   rule.run(0,
-           {.q = &q, .k = &k, .v = &v, .qkv_stride = 3,
-            .log_decay = &log_decay, .beta = &beta, .gate_stride = 1,
-            .out = &out, .out_stride = 1, .n_rows = 1, .n_before = 0},
+           {.q = &q,
+            .k = &k,
+            .v = &v,
+            .qkv_stride = 3,
+            .log_decay = &log_decay,
+            .beta = &beta,
+            .gate_stride = 1,
+            .out = &out,
+            .out_stride = 1,
+            .n_rows = 1,
+            .n_before = 0},
            &state, scratch.data());
-  CHECK(state == doctest::Approx(2.5));   // 8 / 4 = 2, then 2 + 0.5 (3 - 2)
+  CHECK(state == doctest::Approx(2.5));  // 8 / 4 = 2, then 2 + 0.5 (3 - 2)
   CHECK(out == doctest::Approx(1.25));
 }
 

@@ -70,16 +70,20 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
     const auto& questions = record.at("questions");
     Forest forest;
     for (const auto& question : questions) {
-      forest.read_last_row(forest.add(-1, question.at("token_ids").get<std::vector<std::int32_t>>()));
+      forest.read_last_row(
+          forest.add(-1, question.at("token_ids").get<std::vector<std::int32_t>>()));
     }
     StageTap tap;
     const auto results = test::forward(*engine, forest, &tap);
     for (std::size_t q = 0; q < questions.size(); ++q) {
       ++n_questions;
       const auto expected = questions[q].at("logits").get<std::vector<double>>();
-      const std::vector<double> got(results[q].begin(), results[q].begin() + static_cast<std::ptrdiff_t>(expected.size()));
-      const auto p = probabilities(got, temperature), reference = probabilities(expected, temperature);
-      for (std::size_t i = 0; i < p.size(); ++i) differences.push_back(std::abs(p[i] - reference[i]));
+      const std::vector<double> got(
+          results[q].begin(), results[q].begin() + static_cast<std::ptrdiff_t>(expected.size()));
+      const auto p = probabilities(got, temperature),
+                 reference = probabilities(expected, temperature);
+      for (std::size_t i = 0; i < p.size(); ++i)
+        differences.push_back(std::abs(p[i] - reference[i]));
 
       std::vector<std::string> names{"final_norm"};
       for (std::int64_t i = 0; i < n_layers; ++i) names.push_back("layer.0" + std::to_string(i));
@@ -90,7 +94,8 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
         const Tensor tensor = stages.tensor(*entry);
         std::vector<float> reference_stage(static_cast<std::size_t>(tensor.size()));
         widen(tensor.dtype, tensor.data.bytes, reference_stage);
-        const double ratio = rms_ratio(tap.stages.at({stage, forest.read_rows[q]}), reference_stage);
+        const double ratio =
+            rms_ratio(tap.stages.at({stage, forest.read_rows[q]}), reference_stage);
         CHECK_MESSAGE(ratio <= budget.stage, key);
         worst_stage = std::max(worst_stage, ratio);
         ++n_stages;
@@ -111,8 +116,8 @@ TEST_CASE("tiny-a follows the reference") {
 }
 
 TEST_CASE("weights from the formula in tiny-a's sizes follow the reference") {
-  check_golden("synthetic-tiny-a-fp32-cpu", open_synthetic(test::fixture_files("tiny-a"), 1), "tiny-a",
-               kFp32, 47);
+  check_golden("synthetic-tiny-a-fp32-cpu", open_synthetic(test::fixture_files("tiny-a"), 1),
+               "tiny-a", kFp32, 47);
 }
 
 TEST_CASE("demo follows the reference") {

@@ -51,7 +51,8 @@ TEST_CASE("every task runs once, errors come out, the pool goes on") {
       CHECK(worker < 3);
       ++seen[static_cast<std::size_t>(task)];
     });
-    for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == (i < static_cast<std::size_t>(n)));
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      CHECK(seen[i] == (i < static_cast<std::size_t>(n)));
     CHECK_THROWS_AS(
         pool.parallel_for(n + 1, [](std::int64_t, int) { throw std::runtime_error("task"); }),
         std::runtime_error);
@@ -121,8 +122,10 @@ TEST_CASE("the norm by hand, with the factor that an offset of 0 and of 0.5 give
   for (const float offset : {0.0f, 0.5f}) {
     const std::vector<float> factor(2, 1 + offset);
     rms_norm(context, x, factor, 1e-6f, y);
-    CHECK(static_cast<double>(y.at(0, 0)) == doctest::Approx(3 / rms * (1 + static_cast<double>(offset))));
-    CHECK(static_cast<double>(y.at(0, 1)) == doctest::Approx(4 / rms * (1 + static_cast<double>(offset))));
+    CHECK(static_cast<double>(y.at(0, 0)) ==
+          doctest::Approx(3 / rms * (1 + static_cast<double>(offset))));
+    CHECK(static_cast<double>(y.at(0, 1)) ==
+          doctest::Approx(4 / rms * (1 + static_cast<double>(offset))));
     CHECK(y.at(1, 0) == 0.0f);
   }
   rms_norm(context, x, std::vector<float>{1, 1}, 3.5f, y);  // eps is inside the root: 12.5 + 3.5
@@ -154,7 +157,8 @@ TEST_CASE("the gated norm: norm, times weight as stored, times silu of the gate"
   float y[2];
   gated_rms_norm_head(x, gate, std::vector<float>{5, 0.5f}, 3.5f, y);
   CHECK(y[0] == 0.0f);
-  CHECK(static_cast<double>(y[1]) == doctest::Approx(1.0 * 0.5 * 2 / (1 + std::exp(-2.0))).epsilon(1e-6));
+  CHECK(static_cast<double>(y[1]) ==
+        doctest::Approx(1.0 * 0.5 * 2 / (1 + std::exp(-2.0))).epsilon(1e-6));
 }
 
 TEST_CASE("the unit norm sums squares, eps added to the sum") {
@@ -175,8 +179,10 @@ TEST_CASE("rotary angles follow the three axes, interleaved") {
   for (int i = 0; i < 8; ++i) {
     const double angle = axis_position[i] * std::pow(1e4, -2.0 * i / 16);
     CHECK(table.cosine.row(0)[i] == 1.0f);
-    CHECK(static_cast<double>(table.cosine.row(1)[i]) == doctest::Approx(std::cos(angle)).epsilon(1e-5));
-    CHECK(static_cast<double>(table.sine.row(1)[i]) == doctest::Approx(std::sin(angle)).epsilon(1e-5));
+    CHECK(static_cast<double>(table.cosine.row(1)[i]) ==
+          doctest::Approx(std::cos(angle)).epsilon(1e-5));
+    CHECK(static_cast<double>(table.sine.row(1)[i]) ==
+          doctest::Approx(std::sin(angle)).epsilon(1e-5));
   }
   config.mrope_section = {6, 1, 1};  // behind their counts all frequencies turn with time
   make_rotary_table(config, positions, table);
@@ -209,7 +215,8 @@ TEST_CASE("the convolution sees its chain and nothing else") {
   // Row 4 follows rows 2, 1, 0; row 5 follows 4, 2, 1; row 3 follows 1, 0.
   for (std::int64_t i = 0; i < 7; ++i) {
     const double sum = expected[i];
-    CHECK(static_cast<double>(y.row(i)[0]) == doctest::Approx(sum / (1 + std::exp(-sum))).epsilon(1e-6));
+    CHECK(static_cast<double>(y.row(i)[0]) ==
+          doctest::Approx(sum / (1 + std::exp(-sum))).epsilon(1e-6));
   }
 }
 
@@ -218,17 +225,20 @@ Linear some_linear(std::int64_t out, std::int64_t in, DType dtype, bool with_lor
     const auto bytes = std::make_shared<std::vector<std::byte>>();
     for (const float v : noise(element_count(shape), seed)) {
       // 0x3800 | ten bits of v: half precision between 0.5 and 1.
-      const auto half = static_cast<std::uint16_t>(0x3800 | (std::bit_cast<std::uint32_t>(v) >> 10 & 0x3FF));
+      const auto half =
+          static_cast<std::uint16_t>(0x3800 | (std::bit_cast<std::uint32_t>(v) >> 10 & 0x3FF));
       const std::uint16_t bf16 = float_to_bf16(v);
-      const void* from = type == DType::kF32 ? static_cast<const void*>(&v)
-                         : type == DType::kBf16 ? static_cast<const void*>(&bf16) : &half;
+      const void* from = type == DType::kF32    ? static_cast<const void*>(&v)
+                         : type == DType::kBf16 ? static_cast<const void*>(&bf16)
+                                                : &half;
       const auto* begin = static_cast<const std::byte*>(from);
       bytes->insert(bytes->end(), begin, begin + dtype_size(type));
     }
     return Tensor{type, std::move(shape), {*bytes, bytes}};
   };
   Linear linear{tensor({out, in}, dtype, 1), std::nullopt};
-  if (with_lora) linear.lora = LoraPair{tensor({3, in}, DType::kF32, 2), tensor({out, 3}, DType::kF32, 3), 1.5};
+  if (with_lora)
+    linear.lora = LoraPair{tensor({3, in}, DType::kF32, 2), tensor({out, 3}, DType::kF32, 3), 1.5};
   return linear;
 }
 
@@ -242,7 +252,7 @@ TEST_CASE("linear layers with and without updates agree with double") {
       Tiles x_tiles, y;
       fill(x, rows, n_in, noise(rows * n_in, 4));
       to_tiles(context.pool, x, x_tiles);
-      apply(context, x_tiles, {{{layer, y}}});
+      apply(context, x_tiles, {{layer, y}});
       const auto values = [](const Tensor& t) {
         std::vector<float> v(static_cast<std::size_t>(t.size()));
         widen(t.dtype, t.data.bytes, v);
@@ -251,7 +261,8 @@ TEST_CASE("linear layers with and without updates agree with double") {
       const std::vector<float> w = values(layer.weight);
       const auto dot = [](const float* a, const float* b, std::int64_t n) {
         double sum = 0;
-        for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+        for (std::int64_t i = 0; i < n; ++i)
+          sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
         return sum;
       };
       for (std::int64_t row = 0; row < rows; ++row) {
@@ -284,7 +295,7 @@ TEST_CASE("a row of a linear layer is the same bits in any place of any number o
     // The rows end with row `rows - 1`, so every one of them meets many places.
     fill(x, rows, n_in, values);
     to_tiles(context.pool, x, x_tiles);
-    apply(context, x_tiles, {{{layer, y}}});
+    apply(context, x_tiles, {{layer, y}});
     apply_swiglu(context, x_tiles, layer, up, act);
     for (std::int64_t row = 0; row < rows; ++row) {
       std::vector<float> got;
@@ -295,7 +306,7 @@ TEST_CASE("a row of a linear layer is the same bits in any place of any number o
         fill(x, 1, n_in, {values.begin() + row * n_in, values.begin() + (row + 1) * n_in});
         Tiles one, one_y, one_act;
         to_tiles(context.pool, x, one);
-        apply(context, one, {{{layer, one_y}}});
+        apply(context, one, {{layer, one_y}});
         apply_swiglu(context, one, layer, up, one_act);
         for (std::int64_t o = 0; o < n_out; ++o) expected.push_back(one_y.at(0, o));
         for (std::int64_t o = 0; o < n_out; ++o) expected.push_back(one_act.at(0, o));
@@ -325,12 +336,14 @@ TEST_CASE("attention over a cut chain agrees with double") {
       for (std::int64_t key = 0; key <= row; ++key) {
         double score = 0;
         for (std::int64_t d = 0; d < width; ++d) {
-          score += static_cast<double>(q.row(row)[h * width + d]) * static_cast<double>(k.row(key)[h / 2 * width + d]);
+          score += static_cast<double>(q.row(row)[h * width + d]) *
+                   static_cast<double>(k.row(key)[h / 2 * width + d]);
         }
         const double weight = std::exp(score / std::sqrt(static_cast<double>(width)));
         total += weight;
         for (std::int64_t d = 0; d < width; ++d) {
-          sum[static_cast<std::size_t>(d)] += weight * static_cast<double>(v.row(key)[h / 2 * width + d]);
+          sum[static_cast<std::size_t>(d)] +=
+              weight * static_cast<double>(v.row(key)[h / 2 * width + d]);
         }
       }
       for (std::int64_t d = 0; d < width; ++d) {

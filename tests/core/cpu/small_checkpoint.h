@@ -47,9 +47,9 @@ class SmallCheckpoint : public Checkpoint {
       tensors_[info.name] = {info.shape, values(random, info)};
       if (!info.takes_lora) continue;
       const std::int64_t rank = 3;
-      LoraPair pair{floats_as_tensor({rank, info.shape[1]}, noise(random, rank * info.shape[1], 0.3)),
-                    floats_as_tensor({info.shape[0], rank}, noise(random, rank * info.shape[0], 0.2)),
-                    1.5};
+      LoraPair pair{
+          floats_as_tensor({rank, info.shape[1]}, noise(random, rank * info.shape[1], 0.3)),
+          floats_as_tensor({info.shape[0], rank}, noise(random, rank * info.shape[0], 0.2)), 1.5};
       lora_[std::string(module_name(info))] = std::move(pair);
     }
   }
@@ -94,17 +94,23 @@ class SmallCheckpoint : public Checkpoint {
   static std::vector<float> values(std::mt19937& random, const TensorInfo& info) {
     const std::int64_t n = element_count(info.shape);
     switch (info.role) {
-      case TensorRole::kOffsetNorm: return noise(random, n, 0.2);
+      case TensorRole::kOffsetNorm:
+        return noise(random, n, 0.2);
       case TensorRole::kGatedNorm: {
         std::vector<float> v = noise(random, n, 0.2);
         for (float& x : v) x += 1;
         return v;
       }
-      case TensorRole::kLogDecay: return noise(random, n, 2);
-      case TensorRole::kTimeBias: return noise(random, n, 2);
-      case TensorRole::kConvolution: return noise(random, n, 0.8);
-      case TensorRole::kEmbedding: return noise(random, n, 1.5);
-      default: return noise(random, n, 1.7 / std::sqrt(static_cast<double>(info.shape.back())));
+      case TensorRole::kLogDecay:
+        return noise(random, n, 2);
+      case TensorRole::kTimeBias:
+        return noise(random, n, 2);
+      case TensorRole::kConvolution:
+        return noise(random, n, 0.8);
+      case TensorRole::kEmbedding:
+        return noise(random, n, 1.5);
+      default:
+        return noise(random, n, 1.7 / std::sqrt(static_cast<double>(info.shape.back())));
     }
   }
 

@@ -91,7 +91,8 @@ TEST_CASE("a prompt cut in three at any rows gives the same logits") {
     const LabelLogits whole = logits_alone(*engine, tokens);
     const std::size_t step = n < 10 ? 1 : 13;
     for (std::size_t a = 0; a <= tokens.size(); a += step) {
-      for (const std::size_t b : {a, a + 1, a + 3, a + 64, (a + tokens.size()) / 2, tokens.size()}) {
+      for (const std::size_t b :
+           {a, a + 1, a + 3, a + 64, (a + tokens.size()) / 2, tokens.size()}) {
         if (b >= a && b <= tokens.size()) check_cuts(*engine, tokens, {a, b}, whole, worst);
       }
     }
@@ -134,7 +135,8 @@ TEST_CASE("every row count is the same alone and beside others") {
 TEST_CASE("branches leave their parent's state alone") {
   const auto engine = small_engine();
   for (const std::int64_t n_shared : {1, 3, 64, 70, 128, 150}) {
-    const Tokens shared = some_tokens(n_shared, 11), s1 = some_tokens(9, 12), s2 = some_tokens(70, 13);
+    const Tokens shared = some_tokens(n_shared, 11), s1 = some_tokens(9, 12),
+                 s2 = some_tokens(70, 13);
     const auto branches = [&](const std::vector<const Tokens*>& leaves) {
       Forest forest;
       const auto root = forest.add(-1, shared);
@@ -232,7 +234,8 @@ TEST_CASE("watching shows every stage once and changes nothing") {
   forest.read_last_row(forest.add(root, some_tokens(5, 52)));
   forest.read_last_row(root);
   CountingTap tap;
-  const auto watched = test::forward(*engine, forest, &tap), unwatched = test::forward(*engine, forest);
+  const auto watched = test::forward(*engine, forest, &tap),
+             unwatched = test::forward(*engine, forest);
   CHECK(same_bits(watched[0], unwatched[0]));
   CHECK(same_bits(watched[1], unwatched[1]));
   std::vector<std::string> expected;
@@ -298,13 +301,14 @@ class HugeVocabulary : public test::SmallCheckpoint {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     REQUIRE(memory_ != MAP_FAILED);
     const Tensor small = SmallCheckpoint::tensor(kName);
-    std::memcpy(static_cast<char*>(memory_) + (kRows - 1) * kWidth * 2, small.data.bytes.data() + 5 * kWidth * 2,
-                kWidth * 2);
+    std::memcpy(static_cast<char*>(memory_) + (kRows - 1) * kWidth * 2,
+                small.data.bytes.data() + 5 * kWidth * 2, kWidth * 2);
   }
   ~HugeVocabulary() override { ::munmap(memory_, kBytes); }
   Tensor tensor(std::string_view name) const override {
     if (name != kName) return SmallCheckpoint::tensor(name);
-    return {DType::kBf16, {kRows, kWidth}, {{static_cast<const std::byte*>(memory_), kBytes}, nullptr}};
+    return {
+        DType::kBf16, {kRows, kWidth}, {{static_cast<const std::byte*>(memory_), kBytes}, nullptr}};
   }
 
  private:
