@@ -135,7 +135,7 @@ Output DecideRun::open_output() const {
 
 void DecideRun::read_all() {
   Record record;
-  while (!stopped_) {
+  while (!stopped_ && !interrupted()) {
     const ReadStatus status =
         inputs_.next(record, evaluator_.in_flight() > 0 ? Wait::kNo : Wait::kYes);
     if (status == ReadStatus::kNotYet) {
@@ -153,7 +153,7 @@ void DecideRun::read_all() {
 void DecideRun::take(Record&& record) {
   Ticket ticket{std::move(record.id), record.line, sha256_hex(record.body)};
   if (answered_ && already_answered(ticket)) return;
-  if (interrupted()) return;
+  if (interrupted()) return;  // perhaps while the earlier lines were read
   tickets_.push_back(std::move(ticket));
   if (record.error) {
     evaluator_.refuse(*record.error);

@@ -26,12 +26,13 @@ const JsonMember* find(const std::vector<JsonMember>& members, std::string_view 
   return last == members.rend() ? nullptr : &*last;
 }
 
-bool is_string(const JsonMember& member) { return member.value.front() == '"'; }
-
-bool is_id(const JsonMember& member) {
-  const std::string_view value = member.value;
-  return is_string(member) ||
-         std::all_of(value.begin(), value.end(), [](char c) { return c == '-' || (c >= '0' && c <= '9'); });
+/// An id as JSON text: a string, or for wrapped requests an integer. Nothing for any other value.
+std::optional<std::string> id_text(const JsonMember& member, bool bare) {
+  const JsonDocument document = parse_json(member.value);
+  const JsonValue value = document.root();
+  if (value.is_string()) return json_string(value.text());
+  if (!bare && value.kind() == JsonKind::kInt) return std::string(value.text());
+  return std::nullopt;
 }
 
 bool is_blank(std::string_view line) {
@@ -47,42 +48,32 @@ Record parse_record(std::string line, const std::string& default_id) {
     record.error = Error::request("ValueError", "invalid request size");
     return record;
   }
+  record.body = std::move(line);
   std::vector<JsonMember> members;
   try {
-    members = json_members(line);
+    members = json_members(record.body);
   } catch (const Error&) {
-    record.body = std::move(line);  // not an object: the request reader words the refusal
-    return record;
+    return record;  // not an object: the request reader words the refusal
   }
   const bool bare = find(members, "questions") != nullptr;
   const JsonMember* content = nullptr;
   for (const char* key : {"raw", "request", "body"}) {
     if (!bare && content == nullptr) content = find(members, key);
   }
-  const JsonMember* id = find(members, "id");
-  if (id == nullptr && !bare) id = find(members, "custom_id");
-  if (id != nullptr && (bare ? is_string(*id) : is_id(*id))) record.id = id->value;
-
-  if (!bare) {
-    try {
-      parse_json(decode_json_bytes(line));
-    } catch (const Error& error) {
-      record.error = error;
-      return record;
+  try {
+    if (content != nullptr) parse_json(decode_json_bytes(record.body));
+    const JsonMember* id = find(members, "id");
+    if (id == nullptr && !bare) id = find(members, "custom_id");
+    if (id != nullptr) record.id = id_text(*id, bare).value_or(record.id);
+    if (find(members, "image_files") != nullptr) {
+      throw Error::request("NotImplementedError", "image_files is not supported yet");
     }
-  }
-  if (find(members, "image_files") != nullptr) {
-    record.error = Error::request("NotImplementedError", "image_files is not supported yet");
-  } else if (content == nullptr) {
-    record.body = std::move(line);
-  } else if (content->key == "raw") {
-    if (is_string(*content)) {
-      record.body = json_string_value(content->value);
-    } else {
-      record.error = Error::request("ValueError", "raw must be a string that holds a request body");
+    if (content != nullptr) {
+      record.body = content->key == "raw" ? json_string_value(content->value)
+                                          : std::string(content->value);
     }
-  } else {
-    record.body = content->value;
+  } catch (const Error& error) {
+    if (!bare) record.error = error;  // a bare body's own refusal is the request reader's to word
   }
   return record;
 }
@@ -109,7 +100,9 @@ void Inputs::add(const std::string& text) {
     return;
   }
   std::vector<Source> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(text)) {
+  const fs::directory_iterator entries(text, error);
+  if (error) fail(ErrorKind::kIo, "cannot read {}: {}", text, error.message());
+  for (const fs::directory_entry& entry : entries) {
     const std::string extension = entry.path().extension().string();
     if (!entry.is_regular_file() || (extension != ".jsonl" && extension != ".json")) continue;
     found.push_back({entry.path(), extension == ".json"});

@@ -1,7 +1,7 @@
 // jemm: a table of contents.
 #include <CLI/CLI.hpp>
 #include <map>
-#include <new>
+#include <exception>
 
 #include "base/error.h"
 #include "commands.h"
@@ -43,8 +43,8 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     log_line(fmt::format("error: {}", error.what()));
     return exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    log_line("error: out of memory");
+  } catch (const std::exception& error) {
+    log_line(fmt::format("error: {}", error.what()));
     return kEngine;
   }
 }

@@ -64,8 +64,9 @@ void Evaluator::queue_questions(InFlight& in_flight, std::string_view body) {
       const StageTimer total(times.total_ms);
       const StageTimer timer(times[Stage::kTokenize]);
       encoded = encoder_.encode(*request, i);
-      result.special_tokens +=
-          encoder_.tokenizer().count_added_tokens(encoded.question.prompt) - n_in_state;
+      const std::size_t n_in_prompt =
+          encoder_.tokenizer().count_added_tokens(encoded.question.prompt);
+      result.special_tokens += n_in_prompt - std::min(n_in_prompt, n_in_state);  // the state's once
     }
     if (!request->images.empty()) {
       throw Error::request("NotImplementedError", "requests with images are not answered yet");

@@ -51,6 +51,26 @@ TEST_CASE("ids: a bare body's own string id, big numbers, surrogates, the line n
   }
 }
 
+TEST_CASE("broken ids never break the output line") {
+  std::string bare = body(1);
+  bare.insert(1, R"("id":"a\xb",)");
+  const std::vector<Json> lines = results(
+      run_jemm({"decide"}, bare + "\n" + R"({"id":01,"request":)" + body(1) + "}\n" +
+                               R"({"id":"a\qb","request":)" + body(1) + "}\n" +
+                               R"({"id":NaN,"request":)" + body(1) + "}\n" +
+                               R"({"id":[1],"request":)" + body(1) + "}\n" +
+                               R"({"id":"ok","x":tru,"request":)" + body(1) + "}\n")
+          .out);
+  REQUIRE(lines.size() == 6);
+  for (const std::size_t broken : {0, 1, 2, 5}) {
+    CHECK(lines[broken]["error"]["error"] == "JSONDecodeError");
+    CHECK(lines[broken]["line"] == broken + 1);
+  }
+  CHECK(lines[3]["id"] == "4");
+  CHECK(lines[3].contains("answers"));
+  CHECK(lines[4]["id"] == "5");
+}
+
 TEST_CASE("BOM, CRLF, blank lines and a raw U+2028 are fine; line numbers are physical") {
   std::string separator = body(2);
   separator.replace(separator.find("case"), 4, "\xE2\x80\xA8");
