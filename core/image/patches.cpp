@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "base/sha256.h"
 #include "image/resize.h"
@@ -40,11 +41,11 @@ void cut_patch(const std::uint8_t* pixel, std::size_t stride, const std::array<f
 
 }  // namespace
 
-Patches cut_patches(const Rgb& image) {
+Patches cut_patches(const Rgb& image, Patches spent) {
   static const std::array<float, 256> table = make_value_table();
   const std::int64_t grid_h = image.height / kPatchSize;
   const std::int64_t grid_w = image.width / kPatchSize;
-  Patches patches;
+  Patches patches = std::move(spent);
   patches.grid_thw = {1, grid_h, grid_w};
   patches.values.resize(static_cast<std::size_t>(grid_h * grid_w) * Patches::kRowValues);
   const std::size_t stride = 3 * static_cast<std::size_t>(image.width);
@@ -61,10 +62,11 @@ Patches cut_patches(const Rgb& image) {
   return patches;
 }
 
-Patches preprocess_image(Rgb image, const PreprocessorConfig& config) {
+Patches preprocess_image(Rgb image, const PreprocessorConfig& config, Patches spent) {
   const ImageSize size = resized_size({image.width, image.height}, config);
   return cut_patches(resize_bicubic(std::move(image), static_cast<std::int32_t>(size.width),
-                                    static_cast<std::int32_t>(size.height)));
+                                    static_cast<std::int32_t>(size.height)),
+                     std::move(spent));
 }
 
 std::string rgb_sha256(const Rgb& image) {
