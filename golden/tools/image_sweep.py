@@ -14,6 +14,7 @@ from PIL import Image
 
 warnings.simplefilter("ignore")
 MAX_PIXELS = 3145728
+SCANS = tempfile.NamedTemporaryFile("w", suffix=".scans"); SCANS.write("0;\n1;\n2;\n"); SCANS.flush()  # a scan a component
 
 
 # ------------------------------------------------------------------ the reference
@@ -249,7 +250,7 @@ def jpeg(r, cjpeg):
         if r.random() < 0.15 and mode != "L": args += ["-rgb"]; note += " rgb"
         if r.random() < 0.4: args += ["-progressive"]; note += " progressive"
         elif r.random() < 0.2 and mode != "L":
-            scans = tempfile.NamedTemporaryFile("w", suffix=".scans", delete=False); scans.write("0;\n1;\n2;\n"); scans.close(); args += ["-scans", scans.name]; note += " scans"
+            args += ["-scans", SCANS.name]; note += " scans"
         if r.random() < 0.2: args += ["-arithmetic"]; note += " arithmetic"
         if r.random() < 0.2: args += ["-optimize"]
         if r.random() < 0.3: args += ["-restart", r.choice(["1", "1B", "3B", "7B"])]; note += " restart"

@@ -57,6 +57,14 @@ int check_sweep(const std::string& path) {
   return n;
 }
 
+TEST_CASE("files chosen by hand") {
+  CHECK(check_sweep(JEMM_SOURCE_DIR "/golden/image-sweep/chosen.jsonl") == 274);
+}
+
+TEST_CASE("random files") {
+  CHECK(check_sweep(JEMM_SOURCE_DIR "/golden/image-sweep/random.jsonl") == 900);
+}
+
 TEST_SUITE("extra") {
   TEST_CASE("a sweep given by path") {
     const char* sweep = std::getenv("JEMM_IMAGE_SWEEP");
