@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/sha256.h"
+#include "checkpoint/adapter_config.h"
 #include "core/checkpoint/memory_source.h"
 
 namespace jemm {
@@ -54,6 +55,15 @@ TEST_CASE("the 27B model takes 496 pairs, all in the language model") {
   REQUIRE(gate != nullptr);
   CHECK(gate->takes_lora);
   CHECK(module_name(*gate) == "model.language_model.layers.63.mlp.gate_proj");
+}
+
+TEST_CASE("the published adapter's pattern selects all of them") {
+  const std::string config = R"({"peft_type": "LORA", "r": 16, "lora_alpha": 32, "target_modules":
+    "^(?!.*visual).*\\.(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|in_proj_qkv|in_proj_z|in_proj_a|in_proj_b|out_proj)$"})";
+  const TensorRegistry registry(large_config());
+  const auto targets = parse_adapter_config(config, "FILE", registry);
+  CHECK(targets.size() == 496);
+  CHECK(targets.front().scale == 2.0);
 }
 
 TEST_CASE("a tied head is the embedding") {
