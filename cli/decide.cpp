@@ -122,9 +122,10 @@ class DecideRun {
 /// What an answer depends on beside the request: two runs with equal fingerprints agree.
 std::string DecideRun::make_fingerprint() const {
   const Tokenizer::Description& tokenizer = encoder_.tokenizer().description();
-  return sha256_hex(fmt::format("{} template={} tokenizer={} temperature={} threshold={}",
+  return sha256_hex(fmt::format("{} template={} tokenizer={} temperatures={},{} threshold={}",
                                 engine_->fingerprint(), encoder_.template_sha256(),
-                                tokenizer.pattern, weights_->decision().temperature, threshold_))
+                                tokenizer.pattern, weights_->decision().temperature,
+                                weights_->decision().mm_temperature, threshold_))
       .substr(0, 32);
 }
 
@@ -151,14 +152,20 @@ void DecideRun::read_all() {
 }
 
 void DecideRun::take(Record&& record) {
-  Ticket ticket{std::move(record.id), record.line, sha256_hex(record.body)};
+  std::vector<std::string> images;
+  try {
+    images = read_image_files(record);
+  } catch (const Error& error) {
+    record.error = error;
+  }
+  Ticket ticket{std::move(record.id), record.line, request_sha256(record, images)};
   if (answered_ && already_answered(ticket)) return;
   if (interrupted()) return;  // perhaps while the earlier lines were read
   tickets_.push_back(std::move(ticket));
   if (record.error) {
     evaluator_.refuse(*record.error);
   } else {
-    evaluator_.submit(record.body);
+    evaluator_.submit(record.body, std::move(images));
   }
 }
 

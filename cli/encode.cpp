@@ -57,16 +57,19 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
   // held: the remaining questions are checked first, then rendered again as they are written.
   constexpr std::size_t kMaxHeldBytes = std::size_t{1} << 24;
   if (record.error) throw *record.error;
-  EncodedRequest request = encoder.open(record.body, ImageHashes::kCompute);
+  StageTimes times;           // not shown
+  ImageCache no_cache(0);
+  EncodedRequest request = encoder.open(record.body, read_image_files(record),
+                                        ImageHashes::kCompute, no_cache, times);
   const std::size_t n_questions = request.request.question_count();
   std::string text = fmt::format(R"({{"id":{},"status":"ok","questions":[)", record.id);
   const auto add = [&](std::size_t i) {
     if (i > 0) text += ',';
-    text += question_json(encoder.encode(request, i));
+    text += question_json(encoder.encode(request, i, times));
   };
   std::size_t n_held = 0;
   while (n_held < n_questions && text.size() < kMaxHeldBytes) add(n_held++);
-  for (std::size_t i = n_held; i < n_questions; ++i) encoder.encode(request, i);
+  for (std::size_t i = n_held; i < n_questions; ++i) encoder.encode(request, i, times);
   for (std::size_t i = n_held; i < n_questions; ++i) {
     if (!output.write(text)) return false;
     text.clear();
@@ -75,7 +78,7 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
   text += ']';
   if (!request.images.empty()) {
     std::vector<std::string> images;
-    for (const EncodedImage& image : request.images) images.push_back(image_json(image));
+    for (const EncodedImagePtr& image : request.images) images.push_back(image_json(*image));
     text += fmt::format(R"(,"images":[{}])", fmt::join(images, ","));
   }
   return output.write(text + "}\n");

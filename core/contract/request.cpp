@@ -60,6 +60,11 @@ std::string_view question_type_name(QuestionType type) {
   }
 }
 
+Error too_many_images() {
+  return Error::request("ValueError", fmt::format("images must be a list of at most {} base64 strings",
+                                                  kMaxImages));
+}
+
 struct Request::Body {
   explicit Body(std::string_view bytes) : document(parse_json(decode_json_bytes(bytes))) {}
 
@@ -98,13 +103,13 @@ Request Request::parse(std::string_view bytes) {
 
 std::string_view Request::state() const { return body_->state; }
 
-std::size_t Request::image_count() const {
+std::size_t Request::image_count(std::size_t n_more) const {
   const std::optional<JsonValue>& images = body_->images;
-  if (!images || images->is_null()) return 0;
-  if (!images->is_list() || images->size() > kMaxImages) {
-    refuse(fmt::format("images must be a list of at most {} base64 strings", kMaxImages));
-  }
-  return images->size();
+  const bool none = !images || images->is_null();
+  if (!none && !images->is_list()) throw too_many_images();
+  const std::size_t n = none ? 0 : images->size();
+  if (n + n_more > kMaxImages) throw too_many_images();
+  return n;
 }
 
 std::string_view Request::image(std::size_t i) const {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace jemm {
 
 inline constexpr std::size_t kMaxBodyBytes = 16'000'000;
@@ -27,6 +29,9 @@ struct Question {
   std::string prompt;                   ///< "State:\n...", without chat framing
 };
 
+/// What more than 4 images are refused with.
+Error too_many_images();
+
 /// A parsed body. The reference's order of evaluation is: parse (size, JSON, object), every image in
 /// turn, check_questions, then question 0, 1, ...; the caller keeps it, and the first error counts.
 /// Every member throws Error::request with the reference's exception type and detail.
@@ -41,8 +46,9 @@ class Request {
 
   /// The state as every prompt shows it.
   std::string_view state() const;
-  /// Number of images; throws when `images` is not absent, null or a list of at most 4 entries.
-  std::size_t image_count() const;
+  /// Number of images; throws when `images` is not absent, null or a list of at most 4 entries,
+  /// `n_more` that come from elsewhere included.
+  std::size_t image_count(std::size_t n_more = 0) const;
   /// Entry i as text (base64 or data URL, undecoded); throws when it is not a string.
   std::string_view image(std::size_t i) const;
 

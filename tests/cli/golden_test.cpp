@@ -112,10 +112,9 @@ struct Distance {
   double max() const { return *std::max_element(values.begin(), values.end()); }
 };
 
-/// Text cases of a golden through decide; returns the probabilities' distances.
+/// A golden through decide; returns the probabilities' distances.
 Distance check_decide(const std::string& name, const std::string& model) {
-  std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/" + name);
-  std::erase_if(cases, has_images);
+  const std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/" + name);
   const Finished run = run_jemm({"decide", "--model", model}, request_lines(cases));
   const std::vector<Json> ours = results(run.out);
   REQUIRE(ours.size() == cases.size());
@@ -198,9 +197,12 @@ TEST_CASE("the edge bodies, as bytes") {
 }
 
 TEST_CASE("decide within preset fp32 of the random checkpoint") {
-  Distance distance = check_decide("text-fp32-cpu", kTinyModel);
-  CHECK(distance.median() <= 1e-5);
-  CHECK(distance.max() <= 3e-4);
+  for (const char* name : {"text-fp32-cpu", "image-fp32-cpu"}) {
+    CAPTURE(name);
+    Distance distance = check_decide(name, kTinyModel);
+    CHECK(distance.median() <= 1e-5);
+    CHECK(distance.max() <= 3e-4);
+  }
 }
 
 TEST_CASE("decide within preset fp32 with weights from the formula") {
