@@ -13,8 +13,8 @@ namespace jemm::cli {
 std::vector<std::filesystem::path> image_paths(std::string_view json,
                                                const std::filesystem::path& directory);
 
-/// The bytes of a regular file of at most kMaxBodyBytes. Throws Error::request("OSError"), naming the
-/// file.
+/// The bytes of a regular file of at most kMaxBodyBytes. Throws Error::request("OSError"), naming
+/// the file.
 std::string read_image_file(const std::filesystem::path& path);
 
 }  // namespace jemm::cli

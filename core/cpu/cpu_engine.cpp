@@ -164,7 +164,8 @@ class CpuEngine : public Engine {
   static const CpuVisionRows& image_of(const ImageRows& rows,
                                        std::span<const VisionRowsPtr> images) {
     const auto i = static_cast<std::size_t>(rows.image);
-    const auto* image = i < images.size() ? dynamic_cast<const CpuVisionRows*>(images[i].get()) : nullptr;
+    const auto* image =
+        i < images.size() ? dynamic_cast<const CpuVisionRows*>(images[i].get()) : nullptr;
     if (image == nullptr || rows.n_rows > image->n_rows() - rows.image_row) {
       fail(ErrorKind::kDevice, "image {} of {} has no rows {} to {}", i, images.size(),
            rows.image_row, rows.image_row + rows.n_rows);

@@ -29,8 +29,8 @@ struct LinearJob {
 
 /// Applies several layers to the same input. The work is split over panels of W's rows, widened
 /// to float32 once for all blocks of rows: W's panel [n, n_in] times a block [n_in, 64] is the
-/// output's block, in place. Sums are in the order of products.h; the bias, then the update are added
-/// to them.
+/// output's block, in place. Sums are in the order of products.h; the bias, then the update are
+/// added to them.
 void apply(Context& context, const Tiles& x, std::initializer_list<LinearJob> jobs);
 
 /// out = silu(gate(x)) * up(x), without the two [rows, F] intermediates.

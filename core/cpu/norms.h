@@ -14,8 +14,8 @@ namespace jemm::cpu {
 /// Reference: Qwen3_5RMSNorm.
 void rms_norm(Context& context, const Tiles& x, std::span<const float> weight, float eps, Tiles& y);
 
-/// y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias, row by row, all float32. x
-/// and y may not be the same. Reference: torch.nn.LayerNorm.
+/// y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias, row by row, all float32.
+/// x and y may not be the same. Reference: torch.nn.LayerNorm.
 void layer_norm(Context& context, const Tiles& x, std::span<const float> weight,
                 std::span<const float> bias, float eps, Tiles& y);
 

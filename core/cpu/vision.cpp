@@ -26,8 +26,8 @@ void check_grid(const ImagePatches& image, const VisionConfig& config, std::int6
 
 // Applies an activation to every value in place.
 void activate(Context& context, Tiles& x, void (*function)(float* x, std::int64_t n)) {
-  context.pool.parallel_for(
-      x.n_blocks(), [&](std::int64_t b, int) { function(x.block(b), x.cols() * kLanes); });
+  context.pool.parallel_for(x.n_blocks(),
+                            [&](std::int64_t b, int) { function(x.block(b), x.cols() * kLanes); });
 }
 
 }  // namespace

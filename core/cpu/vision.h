@@ -42,12 +42,12 @@ class VisionTower {
   VisionWeights weights_;
 
   // Activations, kept from call to call.
-  Matrix patches_;               // [P, values of a patch]
-  Tiles x_, normed_, update_;    // [P, Dv]
-  Tiles q_, k_, v_;              // [P, Dv]
+  Matrix patches_;             // [P, values of a patch]
+  Tiles x_, normed_, update_;  // [P, Dv]
+  Tiles q_, k_, v_;            // [P, Dv]
   Matrix q_rows_, k_rows_, v_rows_, attended_;
-  Tiles inner_;                  // [P, Fv], then [P / M, M Dv]
-  Matrix merged_;                // [P / M, M Dv], then [P / M, D]
+  Tiles inner_;    // [P, Fv], then [P / M, M Dv]
+  Matrix merged_;  // [P / M, M Dv], then [P / M, D]
 };
 
 }  // namespace jemm::cpu

@@ -1,4 +1,5 @@
-// A checkpoint's text weights by their place in the model, and how single weights are read. Large matrices stay as they are stored.
+// A checkpoint's text weights by their place in the model, and how single weights are read. Large
+// matrices stay as they are stored.
 #pragma once
 
 #include <array>

@@ -56,11 +56,11 @@ class Engine {
 
   /// Logits of the 32 labels for every entry of forest.read_rows, in that order. `images`: what
   /// forest.image_rows refers to, made by this engine. Not-a-number and infinity are handed on as
-  /// they come. `tap`, when given, sees every stage. Throws Error(kDevice) for an unusable forest, a
-  /// token outside the vocabulary or an image that does not have the rows.
+  /// they come. `tap`, when given, sees every stage. Throws Error(kDevice) for an unusable forest,
+  /// a token outside the vocabulary or an image that does not have the rows.
   virtual std::vector<LabelLogits> forward(const Forest& forest,
-                                           std::span<const VisionRowsPtr> images,
-                                           StageTimes& times, Tap* tap = nullptr) = 0;
+                                           std::span<const VisionRowsPtr> images, StageTimes& times,
+                                           Tap* tap = nullptr) = 0;
 
   /// Build, weights, precision and modes; equal fingerprints promise equal answers.
   virtual const std::string& fingerprint() const = 0;

@@ -20,7 +20,8 @@ std::optional<PreprocessorConfig> open_preprocessor(const FileSource& base) {
 
 /// Where each image's pads begin; `pads`: how many each has.
 std::vector<std::size_t> find_images(const std::vector<std::int32_t>& token_ids,
-                                     std::int32_t image_token, const std::vector<std::size_t>& pads) {
+                                     std::int32_t image_token,
+                                     const std::vector<std::size_t>& pads) {
   std::vector<std::size_t> begins;
   auto at = token_ids.begin();
   for (const std::size_t n : pads) {

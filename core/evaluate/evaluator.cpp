@@ -152,8 +152,7 @@ std::vector<LabelLogits> Evaluator::run_text(StageTimes& times) {
              .n_rows = static_cast<std::int64_t>(pending.images[i]->n_tokens())});
         images.push_back(pending.images[i]->rows);
       }
-      forest.read_last_row(
-          forest.add(-1, pending.encoded.token_ids, pending.encoded.positions));
+      forest.read_last_row(forest.add(-1, pending.encoded.token_ids, pending.encoded.positions));
     }
   }
   return engine_.forward(forest, images, times);

@@ -16,8 +16,8 @@
 #include "checkpoint/config.h"
 #include "contract/answer.h"
 #include "engine/engine.h"
-#include "evaluate/encoder.h"
 #include "engine/timings.h"
+#include "evaluate/encoder.h"
 
 namespace jemm {
 
@@ -33,7 +33,7 @@ struct RequestResult {
   std::size_t input_tokens = 0;           ///< over all questions
   std::size_t special_tokens = 0;         ///< added tokens spelled by the request's text
   StageTimes times;
-  double latency_ms = 0;                  ///< from submit to result, waiting included
+  double latency_ms = 0;  ///< from submit to result, waiting included
 };
 
 struct EvaluatorOptions {
@@ -45,7 +45,9 @@ struct EvaluatorOptions {
   std::size_t image_cache_bytes = std::size_t{256} << 20;
 };
 
-/// Not thread-safe. Memory is bounded by the options and by the answers of the requests in flight.
+/// Not thread-safe. Memory is bounded by the options, by the images of one request and of one pass,
+/// and by the answers of the requests in flight. An image is decoded, cut and looked at once,
+/// whatever the number of questions and requests that show it, while the cache has it.
 class Evaluator {
  public:
   using Done = std::function<void(RequestResult&&)>;
@@ -55,9 +57,9 @@ class Evaluator {
   Evaluator(const Encoder& encoder, Engine& engine, const DecisionConfig& decision,
             const EvaluatorOptions& options, Done done);
 
-  /// Reads `body` and queues its questions, running passes as they fill. `image_files`: the bytes of
-  /// images beside those in the body. Refused requests become results; Error(kDevice) of the engine
-  /// passes through.
+  /// Reads `body` and queues its questions, running passes as they fill. `image_files`: the bytes
+  /// of images beside those in the body. Refused requests become results; Error(kDevice) of the
+  /// engine passes through.
   void submit(std::string_view body, std::vector<std::string> image_files = {});
   /// Takes a place in the order for a request that could not even be read.
   void refuse(const Error& error);

@@ -67,7 +67,8 @@ std::vector<EncodedImagePtr> open_images(const Request& request, std::vector<std
   const std::size_t n_own = request.image_count(files.size());
   std::vector<EncodedImagePtr> images;
   std::vector<Undecoded> undecoded;
-  std::optional<Error> refused;  // for its envelope; what is wrong with an earlier image comes first
+  std::optional<Error>
+      refused;  // for its envelope; what is wrong with an earlier image comes first
   for (std::size_t i = 0; i < n_own + files.size(); ++i) {
     std::string bytes;
     try {

@@ -22,14 +22,15 @@ struct EncodedImage {
   std::string file_sha256;  ///< of the image file's bytes
   std::int64_t width = 0;
   std::int64_t height = 0;
-  std::string rgb_sha256;   ///< of the decoded bytes; empty unless asked for
-  Rgb rgb;                  ///< empty once cut
-  Patches patches;          ///< grid 0 until cut; no values once `rows` are there
-  VisionRowsPtr rows;       ///< what the engine has made of it, once it has
+  std::string rgb_sha256;  ///< of the decoded bytes; empty unless asked for
+  Rgb rgb;                 ///< empty once cut
+  Patches patches;         ///< grid 0 until cut; no values once `rows` are there
+  VisionRowsPtr rows;      ///< what the engine has made of it, once it has
 
   bool is_cut() const { return patches.grid_thw[0] != 0; }
   std::size_t n_tokens() const {
-    return static_cast<std::size_t>(patches.grid_thw[1] / kMergeSize * patches.grid_thw[2] / kMergeSize);
+    return static_cast<std::size_t>(patches.grid_thw[1] / kMergeSize * patches.grid_thw[2] /
+                                    kMergeSize);
   }
 };
 using EncodedImagePtr = std::shared_ptr<EncodedImage>;
@@ -52,7 +53,7 @@ class ImageCache {
   std::size_t kept_bytes_ = 0;
   std::deque<EncodedImagePtr> kept_;  // oldest first
   std::map<std::string, std::weak_ptr<EncodedImage>> known_;
-  std::size_t prune_size_ = 64;       // of known_, at which it is rid of those that are gone
+  std::size_t prune_size_ = 64;  // of known_, at which it is rid of those that are gone
 };
 
 enum class ImageHashes { kSkip, kCompute };

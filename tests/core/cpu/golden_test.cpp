@@ -65,7 +65,8 @@ std::vector<Patches> patches_of(const nlohmann::json& record, const std::string&
   std::vector<Patches> patches;
   const Request request = Request::parse(record.at("raw").get<std::string>());
   for (std::size_t i = 0; i < request.image_count(); ++i) {
-    patches.push_back(preprocess_image(decode_image(i, decode_envelope(i, request.image(i))), config));
+    patches.push_back(
+        preprocess_image(decode_image(i, decode_envelope(i, request.image(i))), config));
   }
   return patches;
 }
@@ -84,8 +85,8 @@ void add_question(Forest& forest, const nlohmann::json& question, std::span<cons
     row += n;
     grids.push_back(image.grid_thw);
   }
-  const auto positions = images.empty() ? std::vector<Position>{}
-                                        : prompt_positions(tokens, image_token, grids);
+  const auto positions =
+      images.empty() ? std::vector<Position>{} : prompt_positions(tokens, image_token, grids);
   forest.read_last_row(forest.add(-1, tokens, positions));
 }
 
@@ -114,7 +115,8 @@ void check_golden(const std::string& name, std::shared_ptr<const Checkpoint> che
   const double temperature =
       which == Cases::kImages ? decision.mm_temperature : decision.temperature;
   std::vector<std::string> names{std::string(kFinalNormStage)};
-  for (std::int64_t i = 0; i < checkpoint->config().text.n_layers(); ++i) names.push_back(layer_stage(i));
+  for (std::int64_t i = 0; i < checkpoint->config().text.n_layers(); ++i)
+    names.push_back(layer_stage(i));
   if (which == Cases::kImages) names.emplace_back(kVisionStage);
   const auto engine = make_cpu_engine(checkpoint, test::fixture_labels(fixture), 2);
   const std::string directory = kSource + "/golden/" + name;

@@ -52,8 +52,8 @@ TEST_CASE("learned positions are resampled corner to corner") {
   constexpr std::int64_t kSide = 48, kWidth = 3;
   const std::vector<float> grid = uniform(kSide * kSide * kWidth, 1, -1, 1);
   Context context(2);
-  for (const auto& [rows, columns] :
-       std::vector<std::pair<std::int32_t, std::int32_t>>{{2, 2}, {4, 6}, {2, 50}, {48, 48}, {47, 49}}) {
+  for (const auto& [rows, columns] : std::vector<std::pair<std::int32_t, std::int32_t>>{
+           {2, 2}, {4, 6}, {2, 50}, {48, 48}, {47, 49}}) {
     CAPTURE(rows);
     CAPTURE(columns);
     const std::vector<PatchPlace> places = patch_places(rows, columns, rows % 2 == 0 ? 2 : 1);
@@ -81,7 +81,8 @@ TEST_CASE("learned positions are resampled corner to corner") {
 
 TEST_CASE("patches of a merged row follow each other") {
   const std::vector<PatchPlace> places = patch_places(4, 6, 2);
-  const std::vector<std::pair<int, int>> first{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {0, 2}, {0, 3}, {1, 2}};
+  const std::vector<std::pair<int, int>> first{{0, 0}, {0, 1}, {1, 0}, {1, 1},
+                                               {0, 2}, {0, 3}, {1, 2}};
   for (std::size_t i = 0; i < first.size(); ++i) {
     CHECK(places[i].row == first[i].first);
     CHECK(places[i].column == first[i].second);
@@ -104,7 +105,8 @@ TEST_CASE("rows turn the first half of the angles, columns the second") {
   config.hidden_size = 144;
   config.n_heads = 2;  // heads of 72: 18 frequencies an axis
   config.rope_theta = 10000;
-  const std::vector<PatchPlace> places{{0, 0, 64, 64}, {5, 0, 64, 64}, {0, 7, 64, 64}, {63, 11, 64, 64}};
+  const std::vector<PatchPlace> places{
+      {0, 0, 64, 64}, {5, 0, 64, 64}, {0, 7, 64, 64}, {63, 11, 64, 64}};
   RotaryTable table;
   make_patch_rotary(config, places, table);
   REQUIRE(table.cosine.cols() == 36);
@@ -157,7 +159,8 @@ TEST_CASE("both forms of GELU against double") {
     const auto v = static_cast<double>(x[i]);
     const double inner = std::sqrt(2 / std::acos(-1.0)) * (v + 0.044715 * v * v * v);
     const double scale = std::max(1.0, std::abs(v));
-    CHECK(std::abs(static_cast<double>(by_tanh[i]) - 0.5 * v * (1 + std::tanh(inner))) <= 1e-6 * scale);
+    CHECK(std::abs(static_cast<double>(by_tanh[i]) - 0.5 * v * (1 + std::tanh(inner))) <=
+          1e-6 * scale);
     CHECK(std::abs(static_cast<double>(by_erf[i]) - 0.5 * v * (1 + std::erf(v / std::sqrt(2.0)))) <=
           1e-6 * scale);
   }
@@ -227,9 +230,15 @@ TEST_CASE("patches see the whole image: each value moves every row") {
 TEST_CASE("patches that are no grid are refused") {
   const auto engine = make_cpu_engine(std::make_shared<test::SmallCheckpoint>(), small_labels(), 1);
   const SmallImage good = small_image(2, 4, 1);
-  for (const std::array<std::int64_t, 3> grid :
-       {std::array<std::int64_t, 3>{1, 2, 2}, {1, 4, 4}, {2, 2, 2}, {1, 1, 8}, {1, 8, 1}, {0, 2, 4},
-        {1, -2, -4}, {1, 0, 0}, {1, std::int64_t{1} << 62, 4}}) {
+  for (const std::array<std::int64_t, 3> grid : {std::array<std::int64_t, 3>{1, 2, 2},
+                                                 {1, 4, 4},
+                                                 {2, 2, 2},
+                                                 {1, 1, 8},
+                                                 {1, 8, 1},
+                                                 {0, 2, 4},
+                                                 {1, -2, -4},
+                                                 {1, 0, 0},
+                                                 {1, std::int64_t{1} << 62, 4}}) {
     CHECK_THROWS_AS(test::vision(*engine, std::vector<SmallImage>{{grid, good.values}}), Error);
   }
   CHECK(test::vision(*engine, std::vector<SmallImage>{good}).front()->n_rows() == 2);
@@ -242,7 +251,8 @@ void add_prompt(Forest& forest, std::span<const VisionRowsPtr> rows, std::int32_
   std::int64_t at = forest.n_rows();
   std::int64_t n_tokens = 7;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    forest.image_rows.push_back({first_image + static_cast<std::int32_t>(i), 0, at + 5, rows[i]->n_rows()});
+    forest.image_rows.push_back(
+        {first_image + static_cast<std::int32_t>(i), 0, at + 5, rows[i]->n_rows()});
     at += 5 + rows[i]->n_rows();
     n_tokens += 5 + rows[i]->n_rows();
   }
@@ -262,7 +272,8 @@ class CountingTap : public Tap {
 
 TEST_CASE("questions about images: batched, alone, watched") {
   const auto engine = make_cpu_engine(std::make_shared<test::SmallCheckpoint>(), small_labels(), 2);
-  const std::vector<SmallImage> images{small_image(4, 6, 1), small_image(18, 20, 2), small_image(2, 2, 3)};
+  const std::vector<SmallImage> images{small_image(4, 6, 1), small_image(18, 20, 2),
+                                       small_image(2, 2, 3)};
   const std::vector<VisionRowsPtr> rows = test::vision(*engine, images);
   const std::span<const VisionRowsPtr> all(rows);
 
@@ -293,7 +304,8 @@ TEST_CASE("questions about images: batched, alone, watched") {
 
 TEST_CASE("an image that a segment's end cuts gives the same as one whole") {
   const auto engine = make_cpu_engine(std::make_shared<test::SmallCheckpoint>(), small_labels(), 1);
-  const std::vector<VisionRowsPtr> rows = test::vision(*engine, std::vector<SmallImage>{small_image(18, 20, 2)});
+  const std::vector<VisionRowsPtr> rows =
+      test::vision(*engine, std::vector<SmallImage>{small_image(18, 20, 2)});
   const std::vector<std::int32_t> tokens = test::some_tokens(102, 21);
   Forest whole, cut;
   whole.image_rows.push_back({0, 0, 5, 90});
@@ -308,9 +320,16 @@ TEST_CASE("an image that a segment's end cuts gives the same as one whole") {
 
 TEST_CASE("image rows that do not fit are refused") {
   const auto engine = make_cpu_engine(std::make_shared<test::SmallCheckpoint>(), small_labels(), 1);
-  const std::vector<VisionRowsPtr> rows = test::vision(*engine, std::vector<SmallImage>{small_image(4, 6, 1)});
-  for (const ImageRows bad : {ImageRows{1, 0, 0, 6}, {0, 0, 0, 7}, {0, 1, 0, 6}, {-1, 0, 0, 6},
-                              {0, 0, 5, 6}, {0, -1, 0, 6}, {0, 0, -1, 6}, {0, 0, 0, -1}}) {
+  const std::vector<VisionRowsPtr> rows =
+      test::vision(*engine, std::vector<SmallImage>{small_image(4, 6, 1)});
+  for (const ImageRows bad : {ImageRows{1, 0, 0, 6},
+                              {0, 0, 0, 7},
+                              {0, 1, 0, 6},
+                              {-1, 0, 0, 6},
+                              {0, 0, 5, 6},
+                              {0, -1, 0, 6},
+                              {0, 0, -1, 6},
+                              {0, 0, 0, -1}}) {
     Forest forest;
     forest.image_rows.push_back(bad);
     forest.read_last_row(forest.add(-1, test::some_tokens(10, 1)));
