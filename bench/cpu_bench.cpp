@@ -34,7 +34,7 @@ void serve(const std::string& directory, int n_threads) {
     forest.read_last_row(forest.add(-1, tokens));
     jemm::StageTimes times;
     const auto start = std::chrono::steady_clock::now();
-    const auto logits = engine->forward(forest, times);
+    const auto logits = engine->forward(forest, {}, times);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::cout << seconds.count() << ' ' << logits.front()[0] << std::endl;
   }

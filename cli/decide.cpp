@@ -110,27 +110,29 @@ class DecideRun {
   Evaluator evaluator_;
   std::optional<AnsweredLines> answered_;  ///< set while earlier lines may be left
   std::deque<Ticket> tickets_;
-  std::uint64_t n_read_ = 0;   ///< records of all shards
+  std::uint64_t n_read_ = 0;  ///< records of all shards
   std::uint64_t n_done_ = 0;
-  std::uint64_t n_kept_ = 0;   ///< of them, answered by an earlier run
+  std::uint64_t n_kept_ = 0;  ///< of them, answered by an earlier run
   std::uint64_t n_failed_ = 0;
   std::uint64_t n_questions_ = 0;
   std::uint64_t n_undecided_ = 0;
-  bool stopped_ = false;       ///< nothing more is written
+  bool stopped_ = false;  ///< nothing more is written
 };
 
 /// What an answer depends on beside the request: two runs with equal fingerprints agree.
 std::string DecideRun::make_fingerprint() const {
   const Tokenizer::Description& tokenizer = encoder_.tokenizer().description();
-  return sha256_hex(fmt::format("{} template={} tokenizer={} temperature={} threshold={}",
+  return sha256_hex(fmt::format("{} template={} tokenizer={} temperatures={},{} threshold={}",
                                 engine_->fingerprint(), encoder_.template_sha256(),
-                                tokenizer.pattern, weights_->decision().temperature, threshold_))
+                                tokenizer.pattern, weights_->decision().temperature,
+                                weights_->decision().mm_temperature, threshold_))
       .substr(0, 32);
 }
 
 Output DecideRun::open_output() const {
   if (options_.out.empty()) return Output::standard_output();
-  return options_.resume ? Output::resume(options_.out) : Output::create(options_.out, options_.force);
+  return options_.resume ? Output::resume(options_.out)
+                         : Output::create(options_.out, options_.force);
 }
 
 void DecideRun::read_all() {
@@ -151,14 +153,20 @@ void DecideRun::read_all() {
 }
 
 void DecideRun::take(Record&& record) {
-  Ticket ticket{std::move(record.id), record.line, sha256_hex(record.body)};
+  std::vector<std::string> images;
+  try {
+    images = read_image_files(record);
+  } catch (const Error& error) {
+    record.error = error;
+  }
+  Ticket ticket{std::move(record.id), record.line, request_sha256(record, images)};
   if (answered_ && already_answered(ticket)) return;
   if (interrupted()) return;  // perhaps while the earlier lines were read
   tickets_.push_back(std::move(ticket));
   if (record.error) {
     evaluator_.refuse(*record.error);
   } else {
-    evaluator_.submit(record.body);
+    evaluator_.submit(record.body, std::move(images));
   }
 }
 
@@ -172,10 +180,11 @@ bool DecideRun::already_answered(const Ticket& ticket) {
     }
     return false;
   }
-  const char* difference = line.id != ticket.id                           ? "answers another request"
-                           : line.request_sha256 != ticket.request_sha256 ? "answers a request that has changed since"
-                           : line.engine != fingerprint_                  ? "was answered by another engine, model or threshold"
-                                                                          : nullptr;
+  const char* difference =
+      line.id != ticket.id                           ? "answers another request"
+      : line.request_sha256 != ticket.request_sha256 ? "answers a request that has changed since"
+      : line.engine != fingerprint_ ? "was answered by another engine, model or threshold"
+                                    : nullptr;
   if (difference != nullptr) {
     fail(ErrorKind::kUsage, "--resume: line {} of {} {}; --force starts over", answered_->n_lines(),
          options_.out, difference);
@@ -266,7 +275,8 @@ Shard parse_shard(const std::string& text) {
 }  // namespace
 
 Command add_decide(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
+  CLI::App* command =
+      app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
   auto options = std::make_shared<DecideOptions>();
   command->footer(
       "Examples:\n"
@@ -287,14 +297,17 @@ Command add_decide(CLI::App& app) {
           "DEVICE"));
   command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--batch-tokens", options->batch_tokens,
-                      "Most token rows of one pass; several requests share it")
+  command
+      ->add_option("--batch-tokens", options->batch_tokens,
+                   "Most token rows of one pass; several requests share it")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
-  command->add_option("--threshold", options->threshold,
-                      "Confidences below it are undecided; default: the adapter's")
+  command
+      ->add_option("--threshold", options->threshold,
+                   "Confidences below it are undecided; default: the adapter's")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--fail-on-undecided", options->fail_on_undecided,
-                      "Exit 1 when more than this share of the questions is undecided")
+  command
+      ->add_option("--fail-on-undecided", options->fail_on_undecided,
+                   "Exit 1 when more than this share of the questions is undecided")
       ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
   command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
@@ -309,7 +322,8 @@ Command add_decide(CLI::App& app) {
       ->needs(out)
       ->excludes(force);
   command->add_option("--format", options->as_text, "json (the default) or text, for reading")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
   add_progress_option(*command, options->progress);
   return [options] { return DecideRun(*options).run(); };
 }

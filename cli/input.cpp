@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "contract/answer.h"
 #include "contract/json.h"
 #include "contract/json_members.h"
 #include "contract/request.h"
+#include "image_files.h"
 
 namespace jemm::cli {
 namespace {
@@ -41,7 +43,25 @@ bool is_blank(std::string_view line) {
 
 }  // namespace
 
-Record parse_record(std::string line, const std::string& default_id) {
+std::vector<std::string> read_image_files(const Record& record) {
+  std::vector<std::string> files;
+  for (const std::filesystem::path& path : record.image_files) {
+    files.push_back(read_image_file(path));
+  }
+  return files;
+}
+
+std::string request_sha256(const Record& record, const std::vector<std::string>& image_files) {
+  const std::string of_body = sha256_hex(record.body);
+  if (image_files.empty()) return of_body;
+  Sha256 sum;
+  sum.update(of_body);
+  for (const std::string& file : image_files) sum.update(sha256_hex(file));
+  return sum.hex();
+}
+
+Record parse_record(std::string line, const std::string& default_id,
+                    const std::filesystem::path& directory) {
   Record record;
   record.id = json_string(default_id);
   if (line.size() > kMaxLineBytes) {
@@ -60,17 +80,21 @@ Record parse_record(std::string line, const std::string& default_id) {
   for (const char* key : {"raw", "request", "body"}) {
     if (!bare && content == nullptr) content = find(members, key);
   }
+  if (const JsonMember* files = find(members, "image_files")) {
+    try {
+      record.image_files = image_paths(files->value, directory);
+    } catch (const Error& error) {
+      record.error = error;
+    }
+  }
   try {
     if (content != nullptr) parse_json(decode_json_bytes(record.body));
     const JsonMember* id = find(members, "id");
     if (id == nullptr && !bare) id = find(members, "custom_id");
     if (id != nullptr) record.id = id_text(*id, bare).value_or(record.id);
-    if (find(members, "image_files") != nullptr) {
-      throw Error::request("NotImplementedError", "image_files is not supported yet");
-    }
     if (content != nullptr) {
-      record.body = content->key == "raw" ? json_string_value(content->value)
-                                          : std::string(content->value);
+      record.body =
+          content->key == "raw" ? json_string_value(content->value) : std::string(content->value);
     }
   } catch (const Error& error) {
     if (!bare) record.error = error;  // a bare body's own refusal is the request reader's to word
@@ -139,7 +163,7 @@ ReadStatus Inputs::next(Record& record, Wait wait) {
       if (status == ReadStatus::kEnd) break;
       if (status != ReadStatus::kLine) return status;
       if (is_blank(line)) continue;
-      record = parse_record(std::move(line), default_id(source));
+      record = parse_record(std::move(line), default_id(source), source.path.parent_path());
       record.line = reader_->line_number();
       return ReadStatus::kLine;
     }
@@ -154,7 +178,8 @@ ReadStatus Inputs::next_single(Record& record) {
   const Blob content = map_file(path);
   bytes_before_ += content.bytes.size();
   const std::string stem = path.stem().string();
-  record = parse_record(std::string(content.text().substr(0, kMaxLineBytes + 1)), stem);
+  record = parse_record(std::string(content.text().substr(0, kMaxLineBytes + 1)), stem,
+                        path.parent_path());
   record.id = json_string(stem);
   record.line = 1;
   return ReadStatus::kLine;

@@ -15,18 +15,28 @@ namespace jemm::cli {
 
 /// One request of the input, its body not yet parsed.
 struct Record {
-  std::string id;              ///< JSON text: a string or a number
-  std::string body;            ///< bytes for Request::parse
+  std::string id;                                  ///< JSON text: a string or a number
+  std::string body;                                ///< bytes for Request::parse
+  std::vector<std::filesystem::path> image_files;  ///< named beside the request, not yet read
   std::optional<Error> error;  ///< the line is no request record; `body` is the line
   std::uint64_t line = 0;      ///< in its file, from 1
 };
 
-/// Reads a line as a bare body, {"id", "request"}, {"id", "raw"} or {"custom_id", "body"}.
-/// `default_id`: the id of a record without one (plain text).
-Record parse_record(std::string line, const std::string& default_id);
+/// Reads a line as a bare body, {"id", "request"}, {"id", "raw"} or {"custom_id", "body"}, each
+/// with or without "image_files". `default_id`: the id of a record without one (plain text).
+/// `directory`: where the paths of image files begin.
+Record parse_record(std::string line, const std::string& default_id,
+                    const std::filesystem::path& directory);
 
-/// The inputs of a command, opened one after the other. A directory stands for its *.jsonl files and
-/// its other *.json files (one request each, its id the file's stem), in name order.
+/// The bytes of a record's image files. Throws Error::request("OSError").
+std::vector<std::string> read_image_files(const Record& record);
+
+/// SHA-256 of a request: of its body or, with image files, of the hashes of body and files in
+/// order.
+std::string request_sha256(const Record& record, const std::vector<std::string>& image_files);
+
+/// The inputs of a command, opened one after the other. A directory stands for its *.jsonl files
+/// and its other *.json files (one request each, its id the file's stem), in name order.
 class Inputs {
  public:
   /// `paths`: files, directories or "-"; none means "-". Throws Error(kIo) when one does not exist,

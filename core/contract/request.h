@@ -1,5 +1,6 @@
 // A request body as the reference reads it: state, images, questions, and the prompt text of each
-// question. Knows no tokens and no tensors. Rules: Python's (CPython 3.12) json, str, repr and bool.
+// question. Knows no tokens and no tensors. Rules: Python's (CPython 3.12) json, str, repr and
+// bool.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/error.h"
 
 namespace jemm {
 
@@ -21,18 +24,22 @@ std::string_view question_type_name(QuestionType type);  // "choice", "noul", "s
 
 /// One question with everything that its answer needs.
 struct Question {
-  std::string id;                       ///< may hold lone surrogates
+  std::string id;  ///< may hold lone surrogates
   QuestionType type = QuestionType::kChoice;
   std::vector<std::string> candidates;  ///< candidate ids, 2 to 32, in label order
   std::string prompt;                   ///< "State:\n...", without chat framing
 };
 
-/// A parsed body. The reference's order of evaluation is: parse (size, JSON, object), every image in
-/// turn, check_questions, then question 0, 1, ...; the caller keeps it, and the first error counts.
-/// Every member throws Error::request with the reference's exception type and detail.
+/// What more than 4 images are refused with.
+Error too_many_images();
+
+/// A parsed body. The reference's order of evaluation is: parse (size, JSON, object), every image
+/// in turn, check_questions, then question 0, 1, ...; the caller keeps it, and the first error
+/// counts. Every member throws Error::request with the reference's exception type and detail.
 class Request {
  public:
-  /// `body`: the raw bytes. Throws for size, encoding, JSON syntax, nesting over 900, not an object.
+  /// `body`: the raw bytes. Throws for size, encoding, JSON syntax, nesting over 900, not an
+  /// object.
   static Request parse(std::string_view body);
 
   Request(Request&&) noexcept;
@@ -41,8 +48,9 @@ class Request {
 
   /// The state as every prompt shows it.
   std::string_view state() const;
-  /// Number of images; throws when `images` is not absent, null or a list of at most 4 entries.
-  std::size_t image_count() const;
+  /// Number of images; throws when `images` is not absent, null or a list of at most 4 entries,
+  /// `n_more` that come from elsewhere included.
+  std::size_t image_count(std::size_t n_more = 0) const;
   /// Entry i as text (base64 or data URL, undecoded); throws when it is not a string.
   std::string_view image(std::size_t i) const;
 

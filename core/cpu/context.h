@@ -1,6 +1,8 @@
 // What every operation of the engine works with: threads, products, memory of each worker.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "cpu/products.h"
@@ -24,5 +26,15 @@ struct Context {
   Products products;
   std::vector<FloatBuffer> scratch;  // one a worker
 };
+
+/// Calls run(row) for every row, some rows a task.
+template <typename Run>
+void for_rows(Context& context, std::int64_t n_rows, Run run) {
+  constexpr std::int64_t kRowsATask = 16;
+  context.pool.parallel_for((n_rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task, int) {
+    const std::int64_t end = std::min((task + 1) * kRowsATask, n_rows);
+    for (std::int64_t row = task * kRowsATask; row < end; ++row) run(row);
+  });
+}
 
 }  // namespace jemm::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <type_traits>
 
@@ -9,9 +10,9 @@
 
 #include "base/error.h"
 #include "cpu/context.h"
-#include "cpu/elementwise.h"
 #include "cpu/mixers.h"
 #include "cpu/norms.h"
+#include "cpu/vision.h"
 #include "cpu/weights.h"
 #include "engine/stages.h"
 #include "plan/runs.h"
@@ -32,6 +33,19 @@ std::vector<std::int64_t> all_rows(std::int64_t n) {
   return rows;
 }
 
+class CpuVisionRows : public VisionRows {
+ public:
+  explicit CpuVisionRows(Matrix rows) : rows_(std::move(rows)) {}
+  std::int64_t n_rows() const override { return rows_.rows(); }
+  std::size_t size_bytes() const override {
+    return static_cast<std::size_t>(rows_.rows() * rows_.cols()) * sizeof(float);
+  }
+  const float* row(std::int64_t i) const { return rows_.row(i); }  // [D]
+
+ private:
+  Matrix rows_;
+};
+
 class CpuEngine : public Engine {
  public:
   CpuEngine(std::shared_ptr<const Checkpoint> checkpoint,
@@ -46,11 +60,24 @@ class CpuEngine : public Engine {
 
   const std::string& fingerprint() const override { return fingerprint_; }
 
-  std::vector<LabelLogits> forward(const Forest& forest, StageTimes& times, Tap* tap) override {
+  std::vector<VisionRowsPtr> vision(std::span<const ImagePatches> images,
+                                    StageTimes& times) override {
+    const StageTimer timer(times[Stage::kVision]);
+    if (!tower_) tower_.emplace(*checkpoint_);
+    std::vector<VisionRowsPtr> results;
+    for (Matrix& rows : tower_->run(context_, images)) {
+      results.push_back(std::make_shared<CpuVisionRows>(std::move(rows)));
+    }
+    return results;
+  }
+
+  std::vector<LabelLogits> forward(const Forest& forest, std::span<const VisionRowsPtr> images,
+                                   StageTimes& times, Tap* tap) override {
     check_forest(forest);
     if (forest.read_rows.empty()) return {};
     {
       const StageTimer timer(times[Stage::kText]);
+      embed(forest, images, tap);
       run_text(forest, tap);
     }
     const StageTimer timer(times[Stage::kHead]);
@@ -58,7 +85,7 @@ class CpuEngine : public Engine {
   }
 
  private:
-  /// Embedding, layers and final norm; leaves the read rows, normed, in normed_.
+  /// Layers and final norm; leaves the read rows, normed, in normed_.
   void run_text(const Forest& forest, Tap* tap) {
     PassPlan plan{.runs = runs_of(forest), .slots = {}, .rotary = {}};
     plan.slots = assign_state_slots(plan.runs);
@@ -66,7 +93,6 @@ class CpuEngine : public Engine {
     const LayerRows every = layer_rows(plan.runs, all_rows(forest.n_rows()));
     const LayerRows read = layer_rows(plan.runs, forest.read_rows);
 
-    embed(forest.token_ids);
     for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
       const LayerWeights& layer = weights_.layers[i];
       const bool is_last = i + 1 == weights_.layers.size();
@@ -81,12 +107,12 @@ class CpuEngine : public Engine {
                   .wanted = is_last ? read : every,
                   .all = normed_,
                   .queried = is_last ? read_normed_ : normed_});
-      add_to(x, update_);
+      add_to(context_.pool, x, update_);
 
       rms_norm(context_, x, layer.post_norm, eps_, normed_);
       apply_swiglu(context_, normed_, layer.gate, layer.up, activated_);
       apply(context_, activated_, {{layer.down, update_}});
-      add_to(x, update_);
+      add_to(context_.pool, x, update_);
       if (tap != nullptr) {
         show(*tap, layer_stage(static_cast<std::int64_t>(i)), x, is_last, forest.read_rows);
       }
@@ -107,7 +133,9 @@ class CpuEngine : public Engine {
     return results;
   }
 
-  void embed(const std::vector<std::int32_t>& token_ids) {
+  /// x = the tokens' embeddings, and the images' rows where they are shown.
+  void embed(const Forest& forest, std::span<const VisionRowsPtr> images, Tap* tap) {
+    const std::vector<std::int32_t>& token_ids = forest.token_ids;
     const Tensor& table = weights_.embedding;
     const std::int64_t width = config_.hidden_size;
     const std::size_t row_bytes = static_cast<std::size_t>(width) * dtype_size(table.dtype);
@@ -121,7 +149,28 @@ class CpuEngine : public Engine {
             table.data.bytes.subspan(static_cast<std::size_t>(token_ids[i]) * row_bytes, row_bytes),
             {embedded_.row(static_cast<std::int64_t>(i)), static_cast<std::size_t>(width)});
     }
+    for (const ImageRows& rows : forest.image_rows) {
+      const CpuVisionRows& image = image_of(rows, images);
+      for (std::int64_t i = 0; i < rows.n_rows; ++i) {
+        const std::span<const float> values(image.row(rows.image_row + i),
+                                            static_cast<std::size_t>(width));
+        std::copy(values.begin(), values.end(), embedded_.row(rows.row_begin + i));
+        if (tap != nullptr) tap->observe(kVisionStage, rows.row_begin + i, values);
+      }
+    }
     to_tiles(context_.pool, embedded_, x_);
+  }
+
+  static const CpuVisionRows& image_of(const ImageRows& rows,
+                                       std::span<const VisionRowsPtr> images) {
+    const auto i = static_cast<std::size_t>(rows.image);
+    const auto* image =
+        i < images.size() ? dynamic_cast<const CpuVisionRows*>(images[i].get()) : nullptr;
+    if (image == nullptr || rows.n_rows > image->n_rows() - rows.image_row) {
+      fail(ErrorKind::kDevice, "image {} of {} has no rows {} to {}", i, images.size(),
+           rows.image_row, rows.image_row + rows.n_rows);
+    }
+    return *image;
   }
 
   void mix(const LayerWeights& layer, const MixerArgs& args) {
@@ -130,12 +179,6 @@ class CpuEngine : public Engine {
     } else {
       delta_net_mixer(context_, std::get<DeltaNetWeights>(layer.mixer), args, memory_, update_);
     }
-  }
-
-  void add_to(Tiles& x, const Tiles& update) {
-    context_.pool.parallel_for(x.n_blocks(), [&](std::int64_t b, int) {
-      add(update.block(b), x.block(b), x.cols() * kLanes);
-    });
   }
 
   // `rows_are_reads`: row i of x is entry i of read_rows, not packed row i.
@@ -155,6 +198,7 @@ class CpuEngine : public Engine {
   const TextConfig& config_;
   float eps_;
   TextWeights weights_;
+  std::optional<VisionTower> tower_;  // once an image comes
   Context context_;
   std::string fingerprint_;
 

@@ -1,6 +1,7 @@
 #include "cpu/elementwise.h"
 
 #include <bit>
+#include <cmath>
 
 #include "cpu/vector_math.h"
 
@@ -14,6 +15,20 @@ void silu_multiply(const float* gate, const float* x, float* out, std::int64_t n
 JEMM_CLONES
 void sigmoid_multiply(const float* gate, const float* x, float* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * vector_sigmoid(gate[i]);
+}
+
+JEMM_CLONES
+void gelu_tanh(float* x, std::int64_t n) {
+  constexpr float kTwice = 2 * 0.797884560802865356f;  // (1 + tanh(u)) / 2 = sigmoid(2 u)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float cubic = x[i] + 0.044715f * (x[i] * x[i] * x[i]);
+    x[i] *= vector_sigmoid(kTwice * cubic);
+  }
+}
+
+void gelu_erf(float* x, std::int64_t n) {
+  constexpr float kInverseRoot = 0.707106781186547524f;
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= 0.5f * (1.0f + std::erf(x[i] * kInverseRoot));
 }
 
 JEMM_CLONES

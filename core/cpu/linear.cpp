@@ -29,6 +29,13 @@ void widen_rows(const Tensor& matrix, std::int64_t begin, std::int64_t n, float*
   }
 }
 
+// out[row][lane] += bias[row]: [n_rows, 64].
+void add_bias(const float* bias, std::int64_t n_rows, float* out) {
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) out[row * kLanes + lane] += bias[row];
+  }
+}
+
 // scale (A x) of every layer that has an update, one Tiles a job.
 std::vector<Tiles> low_ranks(Context& context, const Tiles& x, std::span<const LinearJob> jobs) {
   std::vector<Tiles> low(jobs.size());
@@ -66,6 +73,7 @@ class Panel {
         n_(std::min(panel_rows(layer), layer.n_out() - begin)),
         w_(memory),
         b_(memory + n_ * layer.n_in()),
+        bias_(layer.bias.empty() ? nullptr : layer.bias.data() + begin),
         product_(products.get({n_, layer.n_in(), kLanes})) {
     widen_rows(layer.weight, begin, n_, w_);
     if (!layer.lora) return;
@@ -80,6 +88,7 @@ class Panel {
   void multiply(int worker, const Tiles& x, const Tiles& low, std::int64_t block,
                 float* out) const {
     product_.run(worker, w_, x.block(block), out);
+    if (bias_ != nullptr) add_bias(bias_, n_, out);
     if (update_ != nullptr) update_->run(worker, b_, low.block(block), out);
   }
 
@@ -87,6 +96,7 @@ class Panel {
   std::int64_t begin_, n_;
   float* w_;
   float* b_;
+  const float* bias_;  // of these rows, or null
   const Product& product_;
   const Product* update_ = nullptr;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "cpu/context.h"
@@ -11,10 +12,11 @@
 
 namespace jemm::cpu {
 
-/// y = W x + scale B (A x), W [n_out, n_in] in any of the weight types, computed in float32.
+/// y = W x + bias + scale B (A x), W [n_out, n_in] in any of the weight types, computed in float32.
 struct Linear {
   Tensor weight;
   std::optional<LoraPair> lora;
+  std::vector<float> bias{};  // [n_out], or empty
 
   std::int64_t n_out() const { return weight.shape[0]; }
   std::int64_t n_in() const { return weight.shape[1]; }
@@ -27,7 +29,8 @@ struct LinearJob {
 
 /// Applies several layers to the same input. The work is split over panels of W's rows, widened
 /// to float32 once for all blocks of rows: W's panel [n, n_in] times a block [n_in, 64] is the
-/// output's block, in place. Sums are in the order of products.h; the update is added to them.
+/// output's block, in place. Sums are in the order of products.h; the bias, then the update are
+/// added to them.
 void apply(Context& context, const Tiles& x, std::initializer_list<LinearJob> jobs);
 
 /// out = silu(gate(x)) * up(x), without the two [rows, F] intermediates.

@@ -11,16 +11,6 @@
 namespace jemm::cpu {
 namespace {
 
-// Calls run(row) for every row, some rows a task.
-template <typename Run>
-void for_rows(Context& context, std::int64_t n_rows, Run run) {
-  constexpr std::int64_t kRowsATask = 16;
-  context.pool.parallel_for((n_rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task, int) {
-    const std::int64_t end = std::min((task + 1) * kRowsATask, n_rows);
-    for (std::int64_t row = task * kRowsATask; row < end; ++row) run(row);
-  });
-}
-
 // log(1 + exp(x)), as PyTorch computes it.
 float softplus(float x) {
   return x > 20.0f ? x : std::log1p(std::exp(x));

@@ -1,4 +1,4 @@
-// Root-mean-square norms and the unit norm of the delta rule's heads.
+// Root-mean-square norms, the layer norm, and the unit norm of the delta rule's heads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,12 @@ namespace jemm::cpu {
 /// Reference: Qwen3_5RMSNorm.
 void rms_norm(Context& context, const Tiles& x, std::span<const float> weight, float eps, Tiles& y);
 
-/// The same over one head of a row-major matrix, in place: x [n].
+/// y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias, row by row, all float32.
+/// x and y may not be the same. Reference: torch.nn.LayerNorm.
+void layer_norm(Context& context, const Tiles& x, std::span<const float> weight,
+                std::span<const float> bias, float eps, Tiles& y);
+
+/// The root-mean-square norm over one head of a row-major matrix, in place: x [n].
 void rms_norm_head(float* x, std::span<const float> weight, float eps);
 
 /// y = x / sqrt(mean(x^2) + eps) * weight * silu(gate): [n], norm before gate; `weight` is stored

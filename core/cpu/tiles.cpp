@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "cpu/elementwise.h"
 #include "cpu/thread_pool.h"
 
 namespace jemm::cpu {
@@ -35,6 +36,11 @@ void Matrix::reshape(std::int64_t rows, std::int64_t cols) {
   rows_ = rows;
   cols_ = cols;
   data_ = buffer_.reserve(rows * cols);
+}
+
+void Matrix::join_rows(std::int64_t n) {
+  rows_ /= n;
+  cols_ *= n;
 }
 
 void Tiles::reshape(std::int64_t rows, std::int64_t cols) {
@@ -81,6 +87,12 @@ void to_matrix(ThreadPool& pool, const Tiles& from, Matrix& to) {
     const std::int64_t b = task / stripes, c0 = task % stripes * kStripe;
     transpose(from.block(b) + c0 * kLanes, kLanes, std::min(kStripe, from.cols() - c0),
               from.rows_in_block(b), to.row(b * kLanes) + c0, from.cols());
+  });
+}
+
+void add_to(ThreadPool& pool, Tiles& sum, const Tiles& x) {
+  pool.parallel_for(sum.n_blocks(), [&](std::int64_t b, int) {
+    add(x.block(b), sum.block(b), sum.cols() * kLanes);
   });
 }
 

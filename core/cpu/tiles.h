@@ -1,4 +1,4 @@
-// The two layouts of activations, and the ways between them. Knows no layers.
+// The two layouts of activations, the ways between them, their sum. Knows no layers.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,8 @@ class Matrix {
   void reshape(std::int64_t rows, std::int64_t cols);  ///< contents undefined
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
+  /// Every n rows become one, side by side; the values stay where they are.
+  void join_rows(std::int64_t n);
   float* row(std::int64_t i) { return data_ + i * cols_; }
   const float* row(std::int64_t i) const { return data_ + i * cols_; }
 
@@ -77,6 +79,9 @@ void transpose(const float* from, std::int64_t from_stride, std::int64_t n_rows,
 /// Same values in the other layout; `to` is reshaped. Lanes without a row become 0.
 void to_tiles(ThreadPool& pool, const Matrix& from, Tiles& to);
 void to_matrix(ThreadPool& pool, const Tiles& from, Matrix& to);
+
+/// sum += x.
+void add_to(ThreadPool& pool, Tiles& sum, const Tiles& x);
 
 /// Row i of `to` is row rows[i] of `from`.
 void gather_rows(const Tiles& from, std::span<const std::int64_t> rows, Tiles& to);

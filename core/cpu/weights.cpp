@@ -9,7 +9,6 @@
 #include "base/error.h"
 
 namespace jemm::cpu {
-namespace {
 
 std::vector<float> floats(const Checkpoint& checkpoint, const std::string& name) {
   const Tensor tensor = checkpoint.tensor(name);
@@ -17,6 +16,8 @@ std::vector<float> floats(const Checkpoint& checkpoint, const std::string& name)
   widen(tensor.dtype, tensor.data.bytes, values);
   return values;
 }
+
+namespace {
 
 // A norm's factor where the checkpoint holds its offset from one.
 std::vector<float> offset_norm(const Checkpoint& checkpoint, const std::string& name) {

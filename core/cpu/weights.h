@@ -1,4 +1,5 @@
-// A checkpoint's text weights by their place in the model. Large matrices stay as they are stored.
+// A checkpoint's text weights by their place in the model, and how single weights are read. Large
+// matrices stay as they are stored.
 #pragma once
 
 #include <array>
@@ -46,6 +47,9 @@ struct TextWeights {
   std::vector<float> final_norm;  // [D], one added
   Linear head;                    // [32, D]: the label rows alone, float32
 };
+
+/// A tensor's values, widened.
+std::vector<float> floats(const Checkpoint& checkpoint, const std::string& name);
 
 /// Throws Error(kInput) for tensors that are not there, Error(kDevice) for label ids outside the
 /// vocabulary. The result refers to the checkpoint's bytes and keeps them alive.

@@ -1,10 +1,9 @@
 #include "evaluate/encoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
-#include "image/decode.h"
-#include "image/envelope.h"
 #include "image/positions.h"
 #include "tokens/framing.h"
 
@@ -19,12 +18,18 @@ std::optional<PreprocessorConfig> open_preprocessor(const FileSource& base) {
                                    base.name() + "/" + std::string(kPreprocessorFile));
 }
 
-void cut_images(std::vector<EncodedImage>& images, const PreprocessorConfig& config) {
-  for (EncodedImage& image : images) {
-    if (image.patches.values.empty()) {
-      image.patches = preprocess_image(std::exchange(image.rgb, {}), config);
-    }
+/// Where each image's pads begin; `pads`: how many each has.
+std::vector<std::size_t> find_images(const std::vector<std::int32_t>& token_ids,
+                                     std::int32_t image_token,
+                                     const std::vector<std::size_t>& pads) {
+  std::vector<std::size_t> begins;
+  auto at = token_ids.begin();
+  for (const std::size_t n : pads) {
+    at = std::find(at, token_ids.end(), image_token);
+    begins.push_back(static_cast<std::size_t>(at - token_ids.begin()));
+    at += static_cast<std::ptrdiff_t>(n);
   }
+  return begins;
 }
 
 }  // namespace
@@ -35,35 +40,46 @@ Encoder::Encoder(const FileSource& base, const EncoderOptions& options)
       label_ids_(label_token_ids(*tokenizer_)),
       preprocessor_(open_preprocessor(base)) {}
 
-EncodedRequest Encoder::open(std::string_view body, ImageHashes hashes) const {
-  EncodedRequest encoded{Request::parse(body), {}};
-  const std::size_t n_images = encoded.request.image_count();
-  for (std::size_t i = 0; i < n_images; ++i) {
-    Rgb rgb = decode_image(i, decode_envelope(i, encoded.request.image(i)));
-    EncodedImage& image = encoded.images.emplace_back();
-    image.width = rgb.width;
-    image.height = rgb.height;
-    if (hashes == ImageHashes::kCompute) image.rgb_sha256 = rgb_sha256(rgb);
-    image.rgb = std::move(rgb);
+EncodedRequest Encoder::open(std::string_view body, std::vector<std::string> files,
+                             ImageHashes hashes, ImageCache& cache, StageTimes& times) const {
+  std::optional<EncodedRequest> encoded;
+  {
+    const StageTimer timer(times[Stage::kParse]);
+    encoded = EncodedRequest{Request::parse(body), {}};
   }
-  encoded.request.check_questions();
-  return encoded;
+  {
+    const StageTimer timer(times[Stage::kImageDecode]);
+    encoded->images = open_images(encoded->request, std::move(files), hashes, cache);
+  }
+  encoded->request.check_questions();
+  return std::move(*encoded);
 }
 
-EncodedQuestion Encoder::encode(EncodedRequest& request, std::size_t i) const {
+EncodedQuestion Encoder::encode(EncodedRequest& request, std::size_t i, StageTimes& times) const {
   EncodedQuestion encoded;
-  encoded.question = request.request.question(i);
-  std::vector<std::size_t> pads;
-  std::vector<std::array<std::int64_t, 3>> grids;
+  {
+    const StageTimer timer(times[Stage::kTokenize]);
+    encoded.question = request.request.question(i);
+  }
   if (!request.images.empty()) {
+    const StageTimer timer(times[Stage::kImagePreprocess]);
     if (!preprocessor_) {
       fail(ErrorKind::kInput, "the checkpoint has no {}, which images need", kPreprocessorFile);
     }
     cut_images(request.images, *preprocessor_);
-    for (const EncodedImage& image : request.images) {
-      pads.push_back(image.patches.n_tokens());
-      grids.push_back(image.patches.grid_thw);
-    }
+  }
+  const StageTimer timer(times[Stage::kTokenize]);
+  tokenize(request.images, encoded);
+  return encoded;
+}
+
+/// Frames the question's prompt, and all that follows from its tokens.
+void Encoder::tokenize(std::span<const EncodedImagePtr> images, EncodedQuestion& encoded) const {
+  std::vector<std::size_t> pads;
+  std::vector<std::array<std::int64_t, 3>> grids;
+  for (const EncodedImagePtr& image : images) {
+    pads.push_back(image->n_tokens());
+    grids.push_back(image->patches.grid_thw);
   }
   encoded.text = frame_prompt(encoded.question.prompt, std::vector<std::size_t>(pads.size(), 1));
   tokenizer_->encode(pads.empty() ? encoded.text : frame_prompt(encoded.question.prompt, pads),
@@ -72,14 +88,13 @@ EncodedQuestion Encoder::encode(EncodedRequest& request, std::size_t i) const {
   if (encoded.token_ids.size() > budget) {
     throw Error::request("ValueError", "UNSUPPORTED: input exceeds token budget");
   }
-  if (!pads.empty()) {
-    if (encoded.question.prompt.find(kVideoPad) != std::string::npos) {
-      throw Error::request("ValueError", "the text of a request with images holds <|video_pad|>");
-    }
-    encoded.positions =
-        prompt_positions(encoded.token_ids, tokenizer_->added_token(kImagePad), grids);
+  if (pads.empty()) return;
+  if (encoded.question.prompt.find(kVideoPad) != std::string::npos) {
+    throw Error::request("ValueError", "the text of a request with images holds <|video_pad|>");
   }
-  return encoded;
+  const std::int32_t image_token = tokenizer_->added_token(kImagePad);
+  encoded.positions = prompt_positions(encoded.token_ids, image_token, grids);
+  encoded.image_begins = find_images(encoded.token_ids, image_token, pads);
 }
 
 }  // namespace jemm

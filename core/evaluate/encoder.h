@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "contract/request.h"
-#include "image/patches.h"
+#include "engine/timings.h"
+#include "evaluate/images.h"
 #include "image/size.h"
 #include "tokens/tokenizer.h"
 
@@ -26,19 +28,10 @@ struct EncoderOptions {
   bool accept_template = false;  ///< take an unknown chat template to render the known framing
 };
 
-/// An image of a request. Cut into patches when the first question asks for it.
-struct EncodedImage {
-  std::int64_t width = 0;
-  std::int64_t height = 0;
-  std::string rgb_sha256;  ///< of the decoded bytes; empty unless asked for
-  Rgb rgb;                 ///< empty once cut
-  Patches patches;
-};
-
 /// A request up to its questions.
 struct EncodedRequest {
   Request request;
-  std::vector<EncodedImage> images;
+  std::vector<EncodedImagePtr> images;  ///< cut into patches when the first question asks for it
 };
 
 struct EncodedQuestion {
@@ -46,9 +39,8 @@ struct EncodedQuestion {
   std::string text;                                    ///< framed prompt, one pad an image
   std::vector<std::int32_t> token_ids;                 ///< at most the budget
   std::vector<std::array<std::int32_t, 3>> positions;  ///< [tokens]; empty without images
+  std::vector<std::size_t> image_begins;               ///< where each image's tokens begin
 };
-
-enum class ImageHashes { kSkip, kCompute };
 
 /// Immutable after construction; its members may be called from several threads.
 class Encoder {
@@ -58,19 +50,23 @@ class Encoder {
   explicit Encoder(const FileSource& base, const EncoderOptions& options = {});
 
   /// Reads a body up to its questions, in the reference's order: size, JSON, object, every image in
-  /// turn, then that there are questions. Throws Error::request.
-  EncodedRequest open(std::string_view body, ImageHashes hashes = ImageHashes::kSkip) const;
+  /// turn, those of `files` behind the body's own, then that there are questions. Adds to `times`
+  /// what parsing and decoding took. Throws Error::request.
+  EncodedRequest open(std::string_view body, std::vector<std::string> files, ImageHashes hashes,
+                      ImageCache& cache, StageTimes& times) const;
 
   /// Renders, frames and tokenises question i; cuts the images first if that is not done. Throws
   /// Error::request as the reference does: the question itself, the images' aspect ratio, text that
-  /// has no tokens, the token budget.
-  EncodedQuestion encode(EncodedRequest& request, std::size_t i) const;
+  /// has no tokens, the token budget. Adds to `times` what cutting and tokenising took.
+  EncodedQuestion encode(EncodedRequest& request, std::size_t i, StageTimes& times) const;
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::array<std::int32_t, 32>& label_ids() const { return label_ids_; }
   const std::string& template_sha256() const { return template_sha256_; }
 
  private:
+  void tokenize(std::span<const EncodedImagePtr> images, EncodedQuestion& encoded) const;
+
   std::unique_ptr<const Tokenizer> tokenizer_;
   std::string template_sha256_;
   std::array<std::int32_t, 32> label_ids_;

@@ -16,8 +16,8 @@
 #include "checkpoint/config.h"
 #include "contract/answer.h"
 #include "engine/engine.h"
-#include "evaluate/encoder.h"
 #include "engine/timings.h"
+#include "evaluate/encoder.h"
 
 namespace jemm {
 
@@ -33,7 +33,7 @@ struct RequestResult {
   std::size_t input_tokens = 0;           ///< over all questions
   std::size_t special_tokens = 0;         ///< added tokens spelled by the request's text
   StageTimes times;
-  double latency_ms = 0;                  ///< from submit to result, waiting included
+  double latency_ms = 0;  ///< from submit to result, waiting included
 };
 
 struct EvaluatorOptions {
@@ -41,9 +41,13 @@ struct EvaluatorOptions {
   std::size_t batch_tokens = 2048;
   /// Requests held back, finished or not, before a pass is forced.
   std::size_t max_in_flight = 256;
+  /// Vision rows that are kept for images that may come again.
+  std::size_t image_cache_bytes = std::size_t{256} << 20;
 };
 
-/// Not thread-safe. Memory is bounded by the options and by the answers of the requests in flight.
+/// Not thread-safe. Memory is bounded by the options, by the images of one request and of one pass,
+/// and by the answers of the requests in flight. An image is decoded, cut and looked at once,
+/// whatever the number of questions and requests that show it, while the cache has it.
 class Evaluator {
  public:
   using Done = std::function<void(RequestResult&&)>;
@@ -53,9 +57,10 @@ class Evaluator {
   Evaluator(const Encoder& encoder, Engine& engine, const DecisionConfig& decision,
             const EvaluatorOptions& options, Done done);
 
-  /// Reads `body` and queues its questions, running passes as they fill. Refused requests become
-  /// results; Error(kDevice) of the engine passes through.
-  void submit(std::string_view body);
+  /// Reads `body` and queues its questions, running passes as they fill. `image_files`: the bytes
+  /// of images beside those in the body. Refused requests become results; Error(kDevice) of the
+  /// engine passes through.
+  void submit(std::string_view body, std::vector<std::string> image_files = {});
   /// Takes a place in the order for a request that could not even be read.
   void refuse(const Error& error);
   /// Runs what is queued; afterwards every submitted request is done.
@@ -76,15 +81,21 @@ class Evaluator {
   /// A question that awaits the next pass. Requests in flight never move (std::list).
   struct Pending {
     InFlight* request;
-    Question question;
-    std::vector<std::int32_t> token_ids;
+    EncodedQuestion encoded;
+    std::vector<EncodedImagePtr> images;
+
+    std::size_t n_rows() const { return encoded.token_ids.size(); }
+    std::size_t n_image_rows() const;
   };
 
-  void queue_questions(InFlight& request, std::string_view body);
+  void queue_questions(InFlight& request, std::string_view body,
+                       std::vector<std::string> image_files);
   void withdraw(InFlight& request, const Error& error);
   void settle(InFlight& request);
   void run_pass();
-  void share_pass_time(const StageTimes& pass);
+  void run_vision();
+  std::vector<LabelLogits> run_text(StageTimes& times);
+  void share_time(const StageTimes& times, std::size_t (Pending::*n_rows)() const);
   void finish_question(const Pending& pending, const LabelLogits& logits);
   void deliver();
 
@@ -96,6 +107,7 @@ class Evaluator {
   std::list<InFlight> requests_;
   std::vector<Pending> pending_;
   std::size_t pending_rows_ = 0;
+  ImageCache images_;
 };
 
 }  // namespace jemm

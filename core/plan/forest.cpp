@@ -75,6 +75,22 @@ std::int64_t Forest::read_last_row(std::int32_t segment) {
   return static_cast<std::int64_t>(read_rows.size() - 1);
 }
 
+namespace {
+
+void check_image_rows(const Forest& forest) {
+  std::int64_t end = 0;  // of the entry before
+  for (const ImageRows& rows : forest.image_rows) {
+    if (rows.image < 0 || rows.image_row < 0 || rows.row_begin < end || rows.n_rows < 0 ||
+        rows.n_rows > forest.n_rows() - rows.row_begin) {
+      fail(ErrorKind::kDevice, "forest: {} rows from {} cannot show image {} from its row {}",
+           rows.n_rows, rows.row_begin, rows.image, rows.image_row);
+    }
+    end = rows.row_begin + rows.n_rows;
+  }
+}
+
+}  // namespace
+
 void check_forest(const Forest& forest) {
   if (forest.positions.size() != forest.token_ids.size()) {
     fail(ErrorKind::kDevice, "forest: {} positions for {} rows", forest.positions.size(),
@@ -107,6 +123,7 @@ void check_forest(const Forest& forest) {
       fail(ErrorKind::kDevice, "forest: negative position");
     }
   }
+  check_image_rows(forest);
   for (const std::int64_t row : forest.read_rows) {
     if (row < 0 || row >= rows) {
       fail(ErrorKind::kDevice, "forest: row {} of {} cannot be read", row, rows);

@@ -20,6 +20,15 @@ struct Segment {
   std::int64_t n_before = 0;   ///< rows of all ancestors together
 };
 
+/// Packed rows that show part of an image: they start from its merged vision rows, not from their
+/// token's embedding.
+struct ImageRows {
+  std::int32_t image = -1;     ///< index into the list of images that the forest is run with
+  std::int64_t image_row = 0;  ///< the image's row that stands at row_begin
+  std::int64_t row_begin = 0;  ///< first row in the packed matrix
+  std::int64_t n_rows = 0;
+};
+
 /// All segments' rows packed in one matrix, without gaps, in the order of the segments, parents
 /// before children. A segment's chain is its ancestors' rows from the root on, then its own.
 struct Forest {
@@ -29,6 +38,8 @@ struct Forest {
   /// Rows whose logits are wanted: one entry a call of read_last_row, in the order of the calls.
   /// Results come in this order. A row may stand here more than once.
   std::vector<std::int64_t> read_rows;
+
+  std::vector<ImageRows> image_rows;  ///< ascending, without overlap
 
   std::int64_t n_rows() const { return static_cast<std::int64_t>(token_ids.size()); }
 

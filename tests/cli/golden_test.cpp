@@ -38,10 +38,17 @@ std::string request_lines(const std::vector<Json>& cases) {
 
 /// Details that the reference itself words are equal; those of its libraries only in type.
 bool reference_words(const std::string& detail) {
-  static const char* const kBeginnings[] = {
-      "UNSUPPORTED", "question '", "question \"", "images must", "image ", "no questions",
-      "unsupported question type", "choice question needs", "score question needs",
-      "request body must be an object", "invalid request size"};
+  static const char* const kBeginnings[] = {"UNSUPPORTED",
+                                            "question '",
+                                            "question \"",
+                                            "images must",
+                                            "image ",
+                                            "no questions",
+                                            "unsupported question type",
+                                            "choice question needs",
+                                            "score question needs",
+                                            "request body must be an object",
+                                            "invalid request size"};
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                      [&](const char* beginning) { return detail.rfind(beginning, 0) == 0; });
 }
@@ -112,10 +119,9 @@ struct Distance {
   double max() const { return *std::max_element(values.begin(), values.end()); }
 };
 
-/// Text cases of a golden through decide; returns the probabilities' distances.
+/// A golden through decide; returns the probabilities' distances.
 Distance check_decide(const std::string& name, const std::string& model) {
-  std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/" + name);
-  std::erase_if(cases, has_images);
+  const std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/" + name);
   const Finished run = run_jemm({"decide", "--model", model}, request_lines(cases));
   const std::vector<Json> ours = results(run.out);
   REQUIRE(ours.size() == cases.size());
@@ -164,22 +170,9 @@ TEST_CASE("the edge bodies, as bytes") {
   // One request a file, so that bodies may hold any byte.
   const ScratchDir scratch;
   const std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/bodies");
-  const auto decode = [](const std::string& base64) {
-    std::string bytes;
-    unsigned bits = 0;
-    int n_bits = 0;
-    for (const char c : base64) {
-      static const std::string kAlphabet =
-          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-      if (c == '=') break;
-      bits = bits << 6 | static_cast<unsigned>(kAlphabet.find(c));
-      if ((n_bits += 6) >= 8) bytes += static_cast<char>(bits >> (n_bits -= 8) & 0xFF);
-    }
-    return bytes;
-  };
   for (const Json& golden : cases) {
     scratch.write("d/" + golden["id"].get<std::string>() + ".json",
-                  decode(golden["body_base64"].get<std::string>()));
+                  from_base64(golden["body_base64"].get<std::string>()));
   }
   const std::vector<Json> ours =
       parse_lines(run_jemm({"encode", "--model", kTinyA, scratch.file("d")}).out);
@@ -198,9 +191,12 @@ TEST_CASE("the edge bodies, as bytes") {
 }
 
 TEST_CASE("decide within preset fp32 of the random checkpoint") {
-  Distance distance = check_decide("text-fp32-cpu", kTinyModel);
-  CHECK(distance.median() <= 1e-5);
-  CHECK(distance.max() <= 3e-4);
+  for (const char* name : {"text-fp32-cpu", "image-fp32-cpu"}) {
+    CAPTURE(name);
+    Distance distance = check_decide(name, kTinyModel);
+    CHECK(distance.median() <= 1e-5);
+    CHECK(distance.max() <= 3e-4);
+  }
 }
 
 TEST_CASE("decide within preset fp32 with weights from the formula") {
@@ -210,15 +206,17 @@ TEST_CASE("decide within preset fp32 with weights from the formula") {
 }
 
 TEST_CASE("decide within preset fp32-trained on the demonstration checkpoint") {
-  const Distance distance = check_decide(
-      "demo-fp32-cpu", JEMM_SOURCE_DIR "/fixtures/demo/base+" JEMM_SOURCE_DIR "/fixtures/demo/adapter");
+  const Distance distance =
+      check_decide("demo-fp32-cpu",
+                   JEMM_SOURCE_DIR "/fixtures/demo/base+" JEMM_SOURCE_DIR "/fixtures/demo/adapter");
   CHECK(distance.max() <= 1e-5);
 }
 
 TEST_CASE("the embedded toy is right on at least 85% of the text questions") {
   std::vector<Json> cases = golden_cases(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu");
   std::erase_if(cases, has_images);
-  const Json expected = Json::parse(read_text(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu/expected.json"));
+  const Json expected =
+      Json::parse(read_text(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu/expected.json"));
   int n_right = 0;
   int n_questions = 0;
   for (const Json& line : results(run_jemm({"decide"}, request_lines(cases)).out)) {
@@ -244,7 +242,8 @@ TEST_CASE("the demonstration requests are answered right") {
   const Json wanted = Json::parse(read_text(JEMM_SOURCE_DIR "/fixtures/demo_answers.json"));
   int n_right = 0;
   int n_questions = 0;
-  for (const Json& line : results(run_jemm({"decide", JEMM_SOURCE_DIR "/fixtures/demo/requests.jsonl"}).out)) {
+  for (const Json& line :
+       results(run_jemm({"decide", JEMM_SOURCE_DIR "/fixtures/demo/requests.jsonl"}).out)) {
     for (const auto& [id, answer] : line["answers"].items()) {
       const std::string want = wanted.at(line["id"].get<std::string>()).at(id);
       double best = 0;

@@ -43,4 +43,18 @@ inline std::string bodies(int count) {
   return text;
 }
 
+inline std::string from_base64(const std::string& base64) {
+  static const std::string kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  unsigned bits = 0;
+  int n_bits = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<unsigned>(kAlphabet.find(c));
+    if ((n_bits += 6) >= 8) bytes += static_cast<char>(bits >> (n_bits -= 8) & 0xFF);
+  }
+  return bytes;
+}
+
 }  // namespace jemm::test

@@ -1,7 +1,7 @@
 if(JEMM_FUZZ)
   return()
 endif()
-foreach(part decide resume golden memory)
+foreach(part decide images resume golden memory)
   set(extra)
   if(part STREQUAL golden)
     set(extra EXTRA)

@@ -34,6 +34,17 @@ inline ModelConfig small_config() {
                  .key_head_dim = 8,
                  .value_head_dim = 20,
                  .conv_width = 4};
+  config.vision = {.depth = 2,
+                   .hidden_size = 24,
+                   .intermediate_size = 20,
+                   .n_heads = 2,
+                   .n_channels = 3,
+                   .patch_size = 2,
+                   .temporal_patch_size = 2,
+                   .merge_size = 2,
+                   .n_position_embeddings = 36,
+                   .out_hidden_size = 24,
+                   .rope_theta = 1e4};
   return config;
 }
 
@@ -43,7 +54,6 @@ class SmallCheckpoint : public Checkpoint {
     const TensorRegistry registry(config_);
     std::mt19937 random(7);
     for (const TensorInfo& info : registry.tensors()) {
-      if (info.name.find("visual") != std::string::npos) continue;
       tensors_[info.name] = {info.shape, values(random, info)};
       if (!info.takes_lora) continue;
       const std::int64_t rank = 3;
@@ -96,6 +106,7 @@ class SmallCheckpoint : public Checkpoint {
     switch (info.role) {
       case TensorRole::kOffsetNorm:
         return noise(random, n, 0.2);
+      case TensorRole::kLayerNorm:
       case TensorRole::kGatedNorm: {
         std::vector<float> v = noise(random, n, 0.2);
         for (float& x : v) x += 1;

@@ -49,9 +49,19 @@ inline std::vector<std::int32_t> some_tokens(std::int64_t n, std::uint32_t seed)
   return tokens;
 }
 
-inline std::vector<LabelLogits> forward(Engine& engine, const Forest& forest, Tap* tap = nullptr) {
+/// Merged rows of images in one call; Image has grid_thw and values.
+template <typename Image>
+std::vector<VisionRowsPtr> vision(Engine& engine, const std::vector<Image>& images) {
+  std::vector<ImagePatches> patches;
+  for (const Image& image : images) patches.push_back({image.grid_thw, image.values});
   StageTimes times;
-  return engine.forward(forest, times, tap);
+  return engine.vision(patches, times);
+}
+
+inline std::vector<LabelLogits> forward(Engine& engine, const Forest& forest, Tap* tap = nullptr,
+                                        std::span<const VisionRowsPtr> images = {}) {
+  StageTimes times;
+  return engine.forward(forest, images, times, tap);
 }
 
 /// Logits after a prompt that is alone in its pass.

@@ -129,6 +129,24 @@ TEST_CASE("a state's slot is not given away while a run still starts from it") {
   CHECK(slots.n_slots == 3);
 }
 
+TEST_CASE("image rows lie inside the forest, one behind the other") {
+  Forest forest;
+  forest.add(-1, Tokens{1, 2, 3, 4, 5, 6});
+  forest.image_rows = {{0, 0, 1, 2}, {7, 30, 3, 3}};
+  check_forest(forest);
+  for (const ImageRows bad : {ImageRows{-1, 0, 3, 3},
+                              {0, -1, 3, 3},
+                              {0, 0, 2, 3},
+                              {0, 0, 3, 4},
+                              {0, 0, 3, -1},
+                              {0, 0, 7, 0},
+                              {0, 0, 3, INT64_MAX},
+                              {0, 0, INT64_MAX, 3}}) {
+    forest.image_rows[1] = bad;
+    CHECK_THROWS_AS(check_forest(forest), Error);
+  }
+}
+
 TEST_CASE("a deep chain needs one slot") {
   Forest forest;
   std::int32_t segment = -1;
