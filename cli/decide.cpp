@@ -110,13 +110,13 @@ class DecideRun {
   Evaluator evaluator_;
   std::optional<AnsweredLines> answered_;  ///< set while earlier lines may be left
   std::deque<Ticket> tickets_;
-  std::uint64_t n_read_ = 0;  ///< records of all shards
+  std::uint64_t n_read_ = 0;   ///< records of all shards
   std::uint64_t n_done_ = 0;
-  std::uint64_t n_kept_ = 0;  ///< of them, answered by an earlier run
+  std::uint64_t n_kept_ = 0;   ///< of them, answered by an earlier run
   std::uint64_t n_failed_ = 0;
   std::uint64_t n_questions_ = 0;
   std::uint64_t n_undecided_ = 0;
-  bool stopped_ = false;  ///< nothing more is written
+  bool stopped_ = false;       ///< nothing more is written
 };
 
 /// What an answer depends on beside the request: two runs with equal fingerprints agree.
@@ -131,8 +131,7 @@ std::string DecideRun::make_fingerprint() const {
 
 Output DecideRun::open_output() const {
   if (options_.out.empty()) return Output::standard_output();
-  return options_.resume ? Output::resume(options_.out)
-                         : Output::create(options_.out, options_.force);
+  return options_.resume ? Output::resume(options_.out) : Output::create(options_.out, options_.force);
 }
 
 void DecideRun::read_all() {
@@ -180,11 +179,10 @@ bool DecideRun::already_answered(const Ticket& ticket) {
     }
     return false;
   }
-  const char* difference =
-      line.id != ticket.id                           ? "answers another request"
-      : line.request_sha256 != ticket.request_sha256 ? "answers a request that has changed since"
-      : line.engine != fingerprint_ ? "was answered by another engine, model or threshold"
-                                    : nullptr;
+  const char* difference = line.id != ticket.id                           ? "answers another request"
+                           : line.request_sha256 != ticket.request_sha256 ? "answers a request that has changed since"
+                           : line.engine != fingerprint_                  ? "was answered by another engine, model or threshold"
+                                                                          : nullptr;
   if (difference != nullptr) {
     fail(ErrorKind::kUsage, "--resume: line {} of {} {}; --force starts over", answered_->n_lines(),
          options_.out, difference);
@@ -275,8 +273,7 @@ Shard parse_shard(const std::string& text) {
 }  // namespace
 
 Command add_decide(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
+  CLI::App* command = app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
   auto options = std::make_shared<DecideOptions>();
   command->footer(
       "Examples:\n"
@@ -297,17 +294,14 @@ Command add_decide(CLI::App& app) {
           "DEVICE"));
   command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
       ->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--batch-tokens", options->batch_tokens,
-                   "Most token rows of one pass; several requests share it")
+  command->add_option("--batch-tokens", options->batch_tokens,
+                      "Most token rows of one pass; several requests share it")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
-  command
-      ->add_option("--threshold", options->threshold,
-                   "Confidences below it are undecided; default: the adapter's")
+  command->add_option("--threshold", options->threshold,
+                      "Confidences below it are undecided; default: the adapter's")
       ->check(CLI::Range(0.0, 1.0));
-  command
-      ->add_option("--fail-on-undecided", options->fail_on_undecided,
-                   "Exit 1 when more than this share of the questions is undecided")
+  command->add_option("--fail-on-undecided", options->fail_on_undecided,
+                      "Exit 1 when more than this share of the questions is undecided")
       ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
   command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
@@ -322,8 +316,7 @@ Command add_decide(CLI::App& app) {
       ->needs(out)
       ->excludes(force);
   command->add_option("--format", options->as_text, "json (the default) or text, for reading")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
   add_progress_option(*command, options->progress);
   return [options] { return DecideRun(*options).run(); };
 }

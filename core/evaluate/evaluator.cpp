@@ -76,7 +76,7 @@ void Evaluator::queue_questions(InFlight& in_flight, std::string_view body,
           encoder_.tokenizer().count_added_tokens(pending.encoded.question.prompt);
       result.special_tokens += n_in_prompt - std::min(n_in_prompt, n_in_state);  // the state's once
     }
-    pending.encoded.text = {};  // as long as the prompt
+    std::exchange(pending.encoded.text, {});  // as long as the prompt, and not needed
     const std::size_t n_rows = pending.n_rows();
     if (pending_rows_ + n_rows > options_.batch_tokens) run_pass();
     pending_.push_back(std::move(pending));
@@ -129,7 +129,7 @@ void Evaluator::run_vision() {
     const std::vector<VisionRowsPtr> rows = engine_.vision(patches, times);
     for (std::size_t i = 0; i < images.size(); ++i) {
       images[i]->rows = rows[i];
-      images[i]->patches.values = {};
+      std::exchange(images[i]->patches.values, {});
       images_.keep(images[i]);
     }
   }

@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 /// Images of the demonstration golden, in base64.
 std::vector<std::string> golden_images() {
   std::vector<std::string> images;
-  for (const Json& golden : parse_lines(read_text(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu/cases.jsonl"))) {
+  for (const Json& golden :
+       parse_lines(read_text(JEMM_SOURCE_DIR "/golden/demo-fp32-cpu/cases.jsonl"))) {
     if (!golden.contains("images")) continue;
     const Json body = Json::parse(golden["raw"].get<std::string>());
     for (const Json& image : body["images"]) {
@@ -48,9 +49,9 @@ TEST_CASE("image files are the body's images") {
   scratch.write("pictures/a", from_base64(images[0]));
   const std::string b = scratch.write("b.png", from_base64(images[1]));
   const std::string lines =
-      body_with({images[0], images[1]}) + "\n" +                           //
-      line_with(body_with({}), {"pictures/a", b}) +                        //
-      line_with(body_with({images[0]}), {"pictures/../b.png"}) +           //
+      body_with({images[0], images[1]}) + "\n" +                  //
+      line_with(body_with({}), {"pictures/a", b}) +               //
+      line_with(body_with({images[0]}), {"pictures/../b.png"}) +  //
       Json{{"raw", body_with({})}, {"image_files", {"pictures/a", "b.png"}}}.dump() + "\n" +
       R"({"image_files":["./pictures/a","b.png"],)" + body_with({}).substr(1) + "\n" +
       line_with(body_with({images[0], images[1]}), Json::array());
@@ -59,7 +60,8 @@ TEST_CASE("image files are the body's images") {
   const Finished decided = run_jemm({"decide", input});
   CHECK(decided.code == 0);
   const std::vector<Json> answers = results(decided.out);
-  const std::vector<Json> encoded = parse_lines(run_jemm({"encode", "--model", JEMM_SOURCE_DIR "/fixtures/demo/base", input}).out);
+  const std::vector<Json> encoded = parse_lines(
+      run_jemm({"encode", "--model", JEMM_SOURCE_DIR "/fixtures/demo/base", input}).out);
   REQUIRE(answers.size() == 6);
   REQUIRE(encoded.size() == 6);
   REQUIRE(encoded[0]["images"].size() == 2);
@@ -80,16 +82,17 @@ TEST_CASE("image files are the body's images") {
   }
   SUBCASE("below the directory for a directory's files") {
     scratch.write("d/x.json", line_with(body_with({images[0]}), {"../b.png"}));
-    CHECK(results(run_jemm({"decide", scratch.file("d")}).out).at(0)["answers"] == answers[0]["answers"]);
+    CHECK(results(run_jemm({"decide", scratch.file("d")}).out).at(0)["answers"] ==
+          answers[0]["answers"]);
   }
 }
 
 TEST_CASE("the request's hash covers its image files") {
   const std::vector<std::string> images = golden_images();
   const ScratchDir scratch;
-  const std::string input =
-      scratch.write("in.jsonl", line_with(body_with({}), {"a", "b"}) + line_with(body_with({}), {"b", "a"}) +
-                                    line_with(body_with({}), {"a"}) + body_with({}) + "\n");
+  const std::string input = scratch.write(
+      "in.jsonl", line_with(body_with({}), {"a", "b"}) + line_with(body_with({}), {"b", "a"}) +
+                      line_with(body_with({}), {"a"}) + body_with({}) + "\n");
   const auto hashes = [&](const std::string& a, const std::string& b) {
     scratch.write("a", from_base64(a));
     scratch.write("b", from_base64(b));
@@ -100,7 +103,8 @@ TEST_CASE("the request's hash covers its image files") {
     REQUIRE(found.size() == 4);
     return found;
   };
-  const std::vector<std::string> first = hashes(images[0], images[1]), second = hashes(images[1], images[0]);
+  const std::vector<std::string> first = hashes(images[0], images[1]),
+                                 second = hashes(images[1], images[0]);
   CHECK(hashes(images[0], images[1]) == first);
   CHECK(first[0] != first[1]);
   CHECK(first[0] != first[2]);
@@ -150,7 +154,8 @@ TEST_CASE("an image file that cannot be had fails its own line alone, by name") 
   const Finished decided = run_jemm({"decide", input});
   CHECK(decided.code == 3);
   const std::vector<Json> ours = results(decided.out);
-  const std::vector<Json> encoded = parse_lines(run_jemm({"encode", "--model", JEMM_SOURCE_DIR "/fixtures/demo/base", input}).out);
+  const std::vector<Json> encoded = parse_lines(
+      run_jemm({"encode", "--model", JEMM_SOURCE_DIR "/fixtures/demo/base", input}).out);
   REQUIRE(ours.size() == cases.size() + 2);
   REQUIRE(encoded.size() == ours.size());
   CHECK(ours.front().contains("answers"));
@@ -188,7 +193,8 @@ TEST_CASE("answers about images: alone, batched, with equal images, in any order
 
 TEST_CASE("stage times of a request with images are kept apart and add up") {
   const std::vector<std::string> images = golden_images();
-  const Json line = parse_lines(run_jemm({"decide"}, body_with({images[0], images[1]}) + "\n").out).at(0);
+  const Json line =
+      parse_lines(run_jemm({"decide"}, body_with({images[0], images[1]}) + "\n").out).at(0);
   const Json& times = line["jemm"]["timings_ms"];
   double sum = 0;
   for (const auto& [stage, value] : times.items()) {

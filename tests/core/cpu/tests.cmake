@@ -5,7 +5,7 @@ jemm_test(cpu_trees SOURCES ${CMAKE_CURRENT_LIST_DIR}/tree_test.cpp
 jemm_test(cpu_ops SOURCES ${CMAKE_CURRENT_LIST_DIR}/ops_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/delta_rule_test.cpp
   DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
-jemm_test(cpu_vision SOURCES ${CMAKE_CURRENT_LIST_DIR}/vision_test.cpp
+jemm_test(cpu_vision EXTRA SOURCES ${CMAKE_CURRENT_LIST_DIR}/vision_test.cpp
   DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
 
 # Machines with smaller vectors take other paths through oneDNN; what they promise is the same.

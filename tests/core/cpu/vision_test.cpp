@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
 #include "base/error.h"
+#include "checkpoint/safetensors.h"
 #include "core/cpu/small_checkpoint.h"
 #include "core/cpu/support.h"
 #include "cpu/elementwise.h"
@@ -343,6 +345,46 @@ TEST_CASE("image rows that do not fit are refused") {
   missing.image_rows = {{0, 0, 0, 6}};
   missing.read_last_row(missing.add(-1, test::some_tokens(10, 1)));
   CHECK_THROWS_AS(test::forward(*engine, missing), Error);
+}
+
+TEST_SUITE("extra") {
+  // Heads of 72, a 48 x 48 grid, 27 blocks: sizes that no checkpoint of the repository has.
+  TEST_CASE("the tower at full size follows the reference") {
+    const char* extra = std::getenv("JEMM_EXTRA_GOLDEN");
+    if (extra == nullptr) {
+      MESSAGE("JEMM_EXTRA_GOLDEN is not set");
+      return;
+    }
+    const std::string directory = std::string(extra) + "/qwen-27b/";
+    const auto checkpoint = open_synthetic(
+        {open_directory(directory + "base"), open_directory(directory + "adapter")}, 1);
+    const SafetensorsFile golden(map_file(test::kSource + "/golden/vision-27b.safetensors"),
+                                 "vision-27b.safetensors");
+    Context context(2);
+    VisionTower tower(*checkpoint);
+    for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{4, 6}, {2, 50}}) {
+      std::vector<float> values(static_cast<std::size_t>(rows * columns) * 1536);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = (static_cast<float>((7919 * i + 31 * i / 1000) % 256) - 127.5f) / 127.5f;
+      }
+      const Matrix ours = tower.run(context, {{{{1, rows, columns}, values}}}).front();
+      const auto name = std::to_string(rows) + "x" + std::to_string(columns);
+      const SafetensorsEntry* entry = golden.find(name);
+      REQUIRE_MESSAGE(entry != nullptr, name);
+      const Tensor tensor = golden.tensor(*entry);
+      std::vector<float> reference(static_cast<std::size_t>(tensor.size()));
+      widen(tensor.dtype, tensor.data.bytes, reference);
+      REQUIRE(static_cast<std::int64_t>(reference.size()) == ours.rows() * ours.cols());
+      double difference = 0, size = 0;
+      for (std::size_t i = 0; i < reference.size(); ++i) {
+        const auto want = static_cast<double>(reference[i]);
+        difference += std::pow(static_cast<double>(ours.row(0)[i]) - want, 2);
+        size += want * want;
+      }
+      MESSAGE(name << ": RMS ratio " << std::sqrt(difference / size));
+      CHECK(std::sqrt(difference / size) <= 1e-5);
+    }
+  }
 }
 
 }  // namespace

@@ -95,7 +95,8 @@ std::string small_body(const std::vector<std::string>& images) {
 struct Run {
   explicit Run(const EvaluatorOptions& options = {})
       : encoder(*open_directory(kSource + "/fixtures/tiny-a/base")),
-        evaluator(encoder, engine, {.temperature = 1, .mm_temperature = 2, .threshold = 0.5}, options,
+        evaluator(encoder, engine, {.temperature = 1, .mm_temperature = 2, .threshold = 0.5},
+                  options,
                   [this](RequestResult&& result) { results.push_back(std::move(result)); }) {}
 
   Encoder encoder;
@@ -150,7 +151,9 @@ TEST_CASE("a request with images is calibrated with their temperature") {
   run.evaluator.submit(small_body({image_of(golden_body(kFourImages), 0)}));
   run.evaluator.submit(small_body({}));
   run.evaluator.flush();
-  const auto second = [&](std::size_t i) { return run.results.at(i).questions.at(0).answer.probabilities[1]; };
+  const auto second = [&](std::size_t i) {
+    return run.results.at(i).questions.at(0).answer.probabilities[1];
+  };
   CHECK(second(0) == doctest::Approx(1 / (1 + std::exp(-0.5))).epsilon(1e-12));
   CHECK(second(1) == doctest::Approx(1 / (1 + std::exp(-1.0))).epsilon(1e-12));
 }
@@ -180,8 +183,8 @@ TEST_CASE("the first image in order that is wrong words the refusal") {
   CHECK(refusal(run, small_body({good, broken, envelope})) == "image 1 could not be decoded");
   CHECK(refusal(run, small_body({good, envelope, broken})) == "image 1 could not be decoded");
   CHECK(refusal(run, small_body({good, "data:x,", broken})) == "image 1 is not a base64 data URL");
-  CHECK(refusal(run, small_body({good, "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", broken})) ==
-        "image 1 is not PNG, JPEG or WebP");
+  CHECK(refusal(run, small_body({good, "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7",
+                                 broken})) == "image 1 is not PNG, JPEG or WebP");
   CHECK(refusal(run, small_body({broken, broken})) == "image 0 could not be decoded");
   CHECK(refusal(run, small_body({good})) == "answered");
   CHECK(run.engine.n_seen == 1);
