@@ -5,6 +5,8 @@ jemm_test(cpu_trees SOURCES ${CMAKE_CURRENT_LIST_DIR}/tree_test.cpp
 jemm_test(cpu_ops SOURCES ${CMAKE_CURRENT_LIST_DIR}/ops_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/delta_rule_test.cpp
   DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
+# A program of its own: it narrows the whole process's limits.
+jemm_test(cpu_threads SOURCES ${CMAKE_CURRENT_LIST_DIR}/thread_pool_test.cpp DEPS jemm_cpu)
 
 # Machines with smaller vectors take other paths through oneDNN; what they promise is the same.
 if(NOT JEMM_FUZZ)
