@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/sha256.h"
 #include "commands.h"
 #include "evaluate/evaluator.h"
@@ -67,7 +70,8 @@ class DecideRun {
         engine_(open_engine(options.device, weights_, encoder_.label_ids(), options.n_threads)),
         threshold_(options.threshold.value_or(weights_->decision().threshold)),
         fingerprint_(make_fingerprint()),
-        output_(open_output()),
+        output_(options.resume ? Output::resume(options.out)
+                               : open_output(options.out, options.force, inputs_)),
         progress_(options.progress, "requests"),
         evaluator_(encoder_, *engine_, weights_->decision(), {.batch_tokens = options.batch_tokens},
                    [this](RequestResult&& result) { write(std::move(result)); }) {
@@ -75,12 +79,7 @@ class DecideRun {
   }
 
   int run() {
-    try {
-      read_all();
-    } catch (const Error&) {
-      progress_.clear();
-      throw;
-    }
+    read_all();
     output_.close();
     progress_.clear();
     return summarise();
@@ -88,8 +87,8 @@ class DecideRun {
 
  private:
   std::string make_fingerprint() const;
-  Output open_output() const;
   void read_all();
+  ReadStatus next(Record& record);
   void take(Record&& record);
   bool already_answered(const Ticket& ticket);
   void check_no_answers_left();
@@ -119,26 +118,29 @@ class DecideRun {
   bool stopped_ = false;       ///< nothing more is written
 };
 
-/// What an answer depends on beside the request: two runs with equal fingerprints agree.
+/// What an answer depends on beside the request, the program itself included: two runs with equal
+/// fingerprints agree.
 std::string DecideRun::make_fingerprint() const {
-  const Tokenizer::Description& tokenizer = encoder_.tokenizer().description();
-  return sha256_hex(fmt::format("{} template={} tokenizer={} temperatures={},{} threshold={}",
-                                engine_->fingerprint(), encoder_.template_sha256(),
-                                tokenizer.pattern, weights_->decision().temperature,
-                                weights_->decision().mm_temperature, threshold_))
-      .substr(0, 32);
-}
-
-Output DecideRun::open_output() const {
-  if (options_.out.empty()) return Output::standard_output();
-  return options_.resume ? Output::resume(options_.out) : Output::create(options_.out, options_.force);
+  Sha256 hash;
+  hash.update(map_file("/proc/self/exe").bytes);
+  for (const char* file : {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+                           "special_tokens_map.json", "preprocessor_config.json"}) {
+    const FileSource& base = *model_.files.base;
+    hash.update(fmt::format("{} {};", file, base.contains(file)));
+    if (base.contains(file)) hash.update(base.open(file).bytes);
+  }
+  hash.update(fmt::format("{} template={} tokenizer={} temperatures={},{} threshold={}",
+                          engine_->fingerprint(), encoder_.template_sha256(),
+                          encoder_.tokenizer().description().pattern,
+                          weights_->decision().temperature, weights_->decision().mm_temperature,
+                          threshold_));
+  return hash.hex().substr(0, 32);
 }
 
 void DecideRun::read_all() {
   Record record;
   while (!stopped_ && !interrupted()) {
-    const ReadStatus status =
-        inputs_.next(record, evaluator_.in_flight() > 0 ? Wait::kNo : Wait::kYes);
+    const ReadStatus status = next(record);
     if (status == ReadStatus::kNotYet) {
       evaluator_.flush();
     } else if (status == ReadStatus::kLine) {
@@ -149,6 +151,17 @@ void DecideRun::read_all() {
   }
   evaluator_.flush();
   if (!interrupted() && !stopped_) check_no_answers_left();
+}
+
+/// The next record, without waiting while answers are owed. What was read before an input fails is
+/// still answered.
+ReadStatus DecideRun::next(Record& record) {
+  try {
+    return inputs_.next(record, evaluator_.in_flight() > 0 ? Wait::kNo : Wait::kYes);
+  } catch (const Error&) {
+    evaluator_.flush();
+    throw;
+  }
 }
 
 void DecideRun::take(Record&& record) {
@@ -179,14 +192,13 @@ bool DecideRun::already_answered(const Ticket& ticket) {
     }
     return false;
   }
-  const char* difference = line.id != ticket.id                           ? "answers another request"
-                           : line.request_sha256 != ticket.request_sha256 ? "answers a request that has changed since"
-                           : line.engine != fingerprint_                  ? "was answered by another engine, model or threshold"
-                                                                          : nullptr;
-  if (difference != nullptr) {
+  const auto differs = [&](std::string_view how) {
     fail(ErrorKind::kUsage, "--resume: line {} of {} {}; --force starts over", answered_->n_lines(),
-         options_.out, difference);
-  }
+         options_.out, how);
+  };
+  if (line.id != ticket.id) differs("answers another request");
+  if (line.request_sha256 != ticket.request_sha256) differs("answers a request that has changed");
+  if (line.engine != fingerprint_) differs("was answered by another engine, model or threshold");
   ++n_done_;
   ++n_kept_;
   n_questions_ += line.n_questions;
@@ -203,6 +215,7 @@ void DecideRun::check_no_answers_left() {
     fail(ErrorKind::kUsage, "--resume: {} has more lines than the input has requests",
          options_.out);
   }
+  if (interrupted()) return;
   output_.truncate(answered_->kept_bytes());
   if (n_kept_ > 0) {
     log_line(fmt::format("all {} requests are already answered in {}", n_kept_, options_.out));
@@ -220,6 +233,7 @@ void DecideRun::write(RequestResult&& result) {
                               .threshold = threshold_};
   const std::string text =
       options_.as_text ? result_text(result, context) : result_line(result, context);
+  progress_.clear();
   if (!output_.write(text)) {
     stopped_ = true;
     return;
@@ -260,14 +274,32 @@ int DecideRun::summarise() const {
   return kOk;
 }
 
-Shard parse_shard(const std::string& text) {
+Shard parse_shard(std::string_view text) {
   Shard shard;
-  char end = 0;
-  if (std::sscanf(text.c_str(), "%lu/%lu%c", &shard.index, &shard.count, &end) != 2 ||
-      shard.index < 1 || shard.index > shard.count) {
-    throw CLI::ValidationError("--shard", "takes I/N with 1 <= I <= N, not " + text);
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  const bool slash = index.ec == std::errc() && index.ptr != end && *index.ptr == '/';
+  const auto count = slash ? std::from_chars(index.ptr + 1, end, shard.count) : index;
+  if (!slash || count.ec != std::errc() || count.ptr != end || shard.index < 1 ||
+      shard.index > shard.count) {
+    throw CLI::ValidationError("--shard", fmt::format("takes I/N with 1 <= I <= N, not {}", text));
   }
   return shard;
+}
+
+/// "" for a device that could exist, else the fault.
+std::string check_device(const std::string& text) {
+  const bool numbered = text.size() > 5 && text.starts_with("cuda:") &&
+                        text.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (text == "auto" || text == "cpu" || text == "cuda" || numbered) return "";
+  return "no such device: " + text;
+}
+
+/// "" for a number from 0 to 1, which NaN is not.
+std::string check_share(const std::string& text) {
+  double value = -1;
+  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1) return "";
+  return "not a number from 0 to 1: " + text;
 }
 
 }  // namespace
@@ -286,12 +318,9 @@ Command add_decide(CLI::App& app) {
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            const bool known = text == "auto" || text == "cpu" || text.rfind("cuda", 0) == 0;
-            return known ? std::string() : "no such device: " + text;
-          },
-          "DEVICE"));
+      ->check(CLI::Validator(check_device, "DEVICE"));
+  command->add_option("--precision", "fp32, all that this build has")->check(CLI::IsMember({"fp32"}));
+  command->add_option("--lora", "unmerged, all that this build has")->check(CLI::IsMember({"unmerged"}));
   command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
       ->check(CLI::Range(1, 1024));
   command->add_option("--batch-tokens", options->batch_tokens,
@@ -299,10 +328,10 @@ Command add_decide(CLI::App& app) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
   command->add_option("--threshold", options->threshold,
                       "Confidences below it are undecided; default: the adapter's")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Validator(check_share, "SHARE"));
   command->add_option("--fail-on-undecided", options->fail_on_undecided,
                       "Exit 1 when more than this share of the questions is undecided")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Validator(check_share, "SHARE"));
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
   command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
       ->check(CLI::PositiveNumber);
@@ -318,7 +347,12 @@ Command add_decide(CLI::App& app) {
   command->add_option("--format", options->as_text, "json (the default) or text, for reading")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
   add_progress_option(*command, options->progress);
-  return [options] { return DecideRun(*options).run(); };
+  return [options] {
+    if (options->resume && options->as_text) {
+      fail(ErrorKind::kUsage, "--resume goes on with JSON lines, not with --format text");
+    }
+    return DecideRun(*options).run();
+  };
 }
 
 }  // namespace jemm::cli

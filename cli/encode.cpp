@@ -88,14 +88,13 @@ int run_encode(const EncodeOptions& options) {
   Inputs inputs(options.inputs);
   const ModelFiles model = open_model_files(options.model);
   const Encoder encoder = open_encoder(model, options.model);
-  Output output = options.out.empty() ? Output::standard_output()
-                                      : Output::create(options.out, options.force);
+  Output output = open_output(options.out, options.force, inputs);
   Progress progress(options.progress, "requests");
   std::uint64_t n_done = 0;
   std::uint64_t n_failed = 0;
   bool open = true;
   Record record;
-  while (open && inputs.next(record, Wait::kYes) == ReadStatus::kLine) {
+  while (open && !interrupted() && inputs.next(record, Wait::kYes) == ReadStatus::kLine) {
     try {
       open = write_encoded(encoder, record, output);
     } catch (const Error& error) {
@@ -113,7 +112,11 @@ int run_encode(const EncodeOptions& options) {
     log_line(fmt::format("{} of {} requests were refused", n_failed, n_done));
     return kSomeFailed;
   }
-  return n_done == 0 ? kNoRequests : kOk;
+  if (n_done == 0) {
+    log_line("error: the input holds no requests");
+    return kNoRequests;
+  }
+  return kOk;
 }
 
 }  // namespace

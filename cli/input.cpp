@@ -22,6 +22,9 @@ namespace {
 // A body inside a JSON string may take six bytes for one ("\u0041"); ids and the like come on top.
 constexpr std::size_t kMaxLineBytes = 6 * kMaxBodyBytes + (std::size_t{1} << 20);
 
+constexpr std::string_view kRecordKeys[] = {"id",      "custom_id", "questions",  "raw",
+                                            "request", "body",      "image_files"};
+
 const JsonMember* find(const std::vector<JsonMember>& members, std::string_view key) {
   const auto last = std::find_if(members.rbegin(), members.rend(),
                                  [&](const JsonMember& member) { return member.key == key; });
@@ -38,6 +41,7 @@ std::optional<std::string> id_text(const JsonMember& member, bool bare) {
 }
 
 bool is_blank(std::string_view line) {
+  if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
@@ -71,7 +75,7 @@ Record parse_record(std::string line, const std::string& default_id,
   record.body = std::move(line);
   std::vector<JsonMember> members;
   try {
-    members = json_members(record.body);
+    members = json_members(record.body, kRecordKeys);
   } catch (const Error&) {
     return record;  // not an object: the request reader words the refusal
   }
@@ -116,7 +120,9 @@ void Inputs::add(const std::string& text) {
     return;
   }
   if (!fs::is_directory(text, error)) {
-    if (!fs::exists(text, error)) fail(ErrorKind::kIo, "cannot open {}: no such file", text);
+    if (!fs::exists(text, error)) {
+      fail(ErrorKind::kIo, "cannot open {}: {}", text, error ? error.message() : "no such file");
+    }
     sources_.push_back({text, false});
     const std::uintmax_t size = fs::file_size(text, error);
     if (error) total_bytes_.reset();
@@ -124,14 +130,17 @@ void Inputs::add(const std::string& text) {
     return;
   }
   std::vector<Source> found;
-  const fs::directory_iterator entries(text, error);
-  if (error) fail(ErrorKind::kIo, "cannot read {}: {}", text, error.message());
-  for (const fs::directory_entry& entry : entries) {
-    const std::string extension = entry.path().extension().string();
-    if (!entry.is_regular_file() || (extension != ".jsonl" && extension != ".json")) continue;
-    found.push_back({entry.path(), extension == ".json"});
-    if (total_bytes_) *total_bytes_ += entry.file_size();
+  fs::directory_iterator entry(text, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string extension = entry->path().extension().string();
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored)) continue;
+    if (extension != ".jsonl" && extension != ".json") continue;
+    found.push_back({entry->path(), extension == ".json"});
+    const std::uintmax_t size = entry->file_size(ignored);
+    if (total_bytes_ && !ignored) *total_bytes_ += size;
   }
+  if (error) fail(ErrorKind::kIo, "cannot read {}: {}", text, error.message());
   std::sort(found.begin(), found.end(),
             [](const Source& a, const Source& b) { return a.path < b.path; });
   sources_.insert(sources_.end(), found.begin(), found.end());
@@ -188,6 +197,13 @@ std::string Inputs::default_id(const Source& source) const {
   const std::string number = std::to_string(reader_->line_number());
   if (sources_.size() == 1 || source.path == "-") return number;
   return source.path.filename().string() + ":" + number;
+}
+
+bool Inputs::include(const std::string& path) const {
+  return std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
+    std::error_code ignored;
+    return std::filesystem::equivalent(source.path == "-" ? "/dev/stdin" : source.path, path, ignored);
+  });
 }
 
 std::optional<double> Inputs::fraction_read() const {

@@ -18,7 +18,7 @@ struct Record {
   std::string id;                                  ///< JSON text: a string or a number
   std::string body;                                ///< bytes for Request::parse
   std::vector<std::filesystem::path> image_files;  ///< named beside the request, not yet read
-  std::optional<Error> error;  ///< the line is no request record; `body` is the line
+  std::optional<Error> error;  ///< the line is no request record; `body` is the line or empty
   std::uint64_t line = 0;      ///< in its file, from 1
 };
 
@@ -45,6 +45,9 @@ class Inputs {
 
   /// The next record; blank lines are passed over. Throws Error(kIo).
   ReadStatus next(Record& record, Wait wait);
+
+  /// Whether `path` names one of the files that are read.
+  bool include(const std::string& path) const;
 
   /// Share of the input's bytes read so far; unknown unless every input is a regular file.
   std::optional<double> fraction_read() const;

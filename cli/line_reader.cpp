@@ -32,12 +32,14 @@ ReadStatus LineReader::next(std::string& line, Wait wait) {
     if (end != nullptr) {
       keep(begin, end);
       chunk_ofs_ = static_cast<std::size_t>(end - chunk_.data()) + 1;
+      ended_ = true;
       break;
     }
     if (n_left > 0) keep(begin, begin + n_left);
     chunk_ofs_ = chunk_.size();
     if (at_end_) {
       if (!partial_open_) return ReadStatus::kEnd;
+      ended_ = false;
       break;
     }
     const ReadStatus status = fill(wait);

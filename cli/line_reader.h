@@ -25,6 +25,10 @@ class LineReader {
   ReadStatus next(std::string& line, Wait wait);
   /// Number of the line last returned, from 1.
   std::uint64_t line_number() const { return line_number_; }
+  /// Bytes of the lines returned so far, endings included.
+  std::uint64_t bytes_consumed() const { return bytes_read_ - (chunk_.size() - chunk_ofs_); }
+  /// Whether the line last returned ended in LF.
+  bool ended() const { return ended_; }
   /// Bytes taken from the descriptor so far.
   std::uint64_t bytes_read() const { return bytes_read_; }
 
@@ -41,6 +45,7 @@ class LineReader {
   std::string partial_;
   bool partial_open_ = false;  ///< a line has begun, perhaps with no bytes kept
   bool at_end_ = false;
+  bool ended_ = false;
   std::uint64_t line_number_ = 0;
   std::uint64_t bytes_read_ = 0;
 };

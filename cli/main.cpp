@@ -31,7 +31,9 @@ int run(int argc, char** argv) {
   std::map<const CLI::App*, Command> commands;
   for (Command (*add)(CLI::App&) : {add_decide, add_encode}) {
     Command command = add(app);
-    commands[app.get_subcommands({}).back()] = std::move(command);
+    CLI::App* subcommand = app.get_subcommands({}).back();
+    subcommand->set_version_flag("--version", version_text());
+    commands[subcommand] = std::move(command);
   }
   try {
     app.parse(argc, argv);
@@ -42,7 +44,7 @@ int run(int argc, char** argv) {
     return commands.at(app.get_subcommands().front())();
   } catch (const Error& error) {
     log_line(fmt::format("error: {}", error.what()));
-    return exit_code(error.kind());
+    return interrupted() ? kInterrupted : exit_code(error.kind());
   } catch (const std::exception& error) {
     log_line(fmt::format("error: {}", error.what()));
     return kEngine;

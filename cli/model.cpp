@@ -27,7 +27,7 @@ ModelFiles open_model_files(const ModelOptions& options) {
   if (options.model.empty()) {
     model.files = demo_checkpoint_files();
     log_line(
-        "warning: no --model, so the embedded demonstration checkpoint answers: a toy trained on a "
+        "warning: no --model, so this is the embedded demonstration checkpoint: a toy trained on a "
         "handful of task kinds");
     return model;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "input.h"
 
 namespace jemm::cli {
 namespace {
@@ -17,7 +18,7 @@ int open_file(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd >= 0) return fd;
   if (errno == EEXIST) {
-    fail(ErrorKind::kUsage, "{} exists; --force overwrites it, --resume goes on with it", path);
+    fail(ErrorKind::kUsage, "{} exists; --force overwrites it", path);
   }
   fail(ErrorKind::kIo, "cannot write {}: {}", path, std::strerror(errno));
 }
@@ -67,6 +68,12 @@ void Output::close() {
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) {
     fail(ErrorKind::kIo, "cannot write {}: {}", name_, std::strerror(errno));
   }
+}
+
+Output open_output(const std::string& path, bool force, const Inputs& inputs) {
+  if (path.empty()) return Output::standard_output();
+  if (inputs.include(path)) fail(ErrorKind::kUsage, "--out {} is also an input", path);
+  return Output::create(path, force);
 }
 
 }  // namespace jemm::cli

@@ -7,6 +7,8 @@
 
 namespace jemm::cli {
 
+class Inputs;
+
 /// A line is written whole or the failure is known.
 class Output {
  public:
@@ -36,5 +38,9 @@ class Output {
   int fd_;
   std::string name_;
 };
+
+/// Standard output when `path` is empty, else a new file (Output::create). Throws Error(kUsage) for a
+/// file that is also read.
+Output open_output(const std::string& path, bool force, const Inputs& inputs);
 
 }  // namespace jemm::cli

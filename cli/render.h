@@ -23,7 +23,7 @@ std::size_t count_undecided(const RequestResult& result, double threshold);
 /// One JSON object and a line feed. Adds the time it takes to the result's `write` stage.
 std::string result_line(RequestResult& result, const ResultContext& context);
 
-/// The same for reading: a line a question with its answer, confidence and runner-up.
+/// The same for reading: a line a question with its confidence and answer.
 std::string result_text(const RequestResult& result, const ResultContext& context);
 
 /// {"error", "detail"} as JSON, the detail cut to 200 code points.

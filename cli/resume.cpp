@@ -46,25 +46,31 @@ AnsweredLine parse_line(std::string_view text) {
 }  // namespace
 
 AnsweredLines::AnsweredLines(const std::string& path) : path_(path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    fail(ErrorKind::kUsage, "--resume: {} is not a regular file", path);
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return;
   if (fd < 0) fail(ErrorKind::kIo, "cannot open {}: {}", path, std::strerror(errno));
   reader_ = std::make_unique<LineReader>(fd, true, path, std::numeric_limits<std::size_t>::max() - 1);
-  size_ = std::filesystem::file_size(path);
 }
 
 bool AnsweredLines::next(AnsweredLine& line) {
   std::string text;
   if (!reader_ || reader_->next(text, Wait::kYes) != ReadStatus::kLine) return false;
-  // Result lines end in LF alone; a line that reaches the end of the file without one is torn.
-  if (kept_bytes_ + text.size() >= size_) return false;
+  const std::string_view beginning = R"({"id":)";
+  if (!reader_->ended() && std::string_view(text).substr(0, beginning.size()) ==
+                               beginning.substr(0, text.size())) {
+    return false;  // a torn result line
+  }
   try {
     line = parse_line(text);
   } catch (const Error& error) {
     fail(ErrorKind::kUsage, "{} line {} is no result line ({}); --force starts over", path_,
          n_lines_ + 1, error.what());
   }
-  kept_bytes_ += text.size() + 1;
+  kept_bytes_ = reader_->bytes_consumed();
   ++n_lines_;
   return true;
 }

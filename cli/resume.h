@@ -22,7 +22,7 @@ struct AnsweredLine {
 /// Reads an output file line by line. A torn last line ends it.
 class AnsweredLines {
  public:
-  /// An absent file has no lines. Throws Error(kIo).
+  /// An absent file has no lines. Throws Error(kIo), or Error(kUsage) for no regular file.
   explicit AnsweredLines(const std::string& path);
 
   /// False at the end. Throws Error(kUsage), naming file and line, for a line that is no result.
@@ -34,7 +34,6 @@ class AnsweredLines {
  private:
   std::string path_;
   std::unique_ptr<LineReader> reader_;
-  std::uint64_t size_ = 0;
   std::uint64_t kept_bytes_ = 0;
   std::uint64_t n_lines_ = 0;
 };

@@ -217,6 +217,18 @@ void require_architecture(const JsonObject& root) {
   }
 }
 
+/// A divisor of logits. Calibration gives numbers near 1; one far from it is a mistake, and a tiny
+/// one makes the quotients overflow.
+double read_temperature(const JsonObject& root, std::string_view key) {
+  constexpr double kLow = 1e-3, kHigh = 1e3;
+  root.require(key);
+  const double temperature = root.positive_number(key, 0);
+  if (temperature < kLow || temperature > kHigh) {
+    root.refuse(key, fmt::format("must be {} to {}, found {}", kLow, kHigh, temperature));
+  }
+  return temperature;
+}
+
 }  // namespace
 
 ModelConfig parse_model_config(std::string_view json, const std::string& file) {
@@ -246,10 +258,10 @@ ModelConfig parse_model_config(std::string_view json, const std::string& file) {
 DecisionConfig parse_decision_config(std::string_view json, const std::string& file) {
   const nlohmann::json value = parse_json_object(json, file);
   const JsonObject root(value, file);
-  for (const char* key : {"temperature", "mm_temperature", "threshold"}) root.require(key);
   DecisionConfig config;
-  config.temperature = root.positive_number("temperature", 0);
-  config.mm_temperature = root.positive_number("mm_temperature", 0);
+  config.temperature = read_temperature(root, "temperature");
+  config.mm_temperature = read_temperature(root, "mm_temperature");
+  root.require("threshold");
   config.threshold = root.number("threshold", 0);
   if (!std::isfinite(config.threshold)) root.refuse("threshold", "must be finite");
   return config;

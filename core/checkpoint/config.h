@@ -65,8 +65,8 @@ struct ModelConfig {
 
 /// The calibration numbers of decision_config.json.
 struct DecisionConfig {
-  double temperature = 0;
-  double mm_temperature = 0;
+  double temperature = 0;     // 1e-3 to 1e3
+  double mm_temperature = 0;  // likewise
   double threshold = 0;
 };
 

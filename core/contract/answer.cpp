@@ -46,10 +46,12 @@ std::string probabilities_json(const Answer& answer) {
 std::vector<double> calibrate(std::span<const float> logits, double temperature) {
   std::vector<double> values;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!std::isfinite(logits[i])) {
-      fail(ErrorKind::kDevice, "logit {} of {} is {}", i, logits.size(), logits[i]);
+    const double value = static_cast<double>(logits[i]) / temperature;
+    if (!std::isfinite(value)) {
+      fail(ErrorKind::kDevice, "logit {} of {} is {}, and {} over the temperature {}", i,
+           logits.size(), logits[i], value, temperature);
     }
-    values.push_back(static_cast<double>(logits[i]) / temperature);
+    values.push_back(value);
   }
   double total = values.front();
   for (std::size_t i = 1; i < values.size(); ++i) total = logaddexp(total, values[i]);

@@ -1,3 +1,4 @@
+// JSON containers cut into texts.
 #include "contract/json_members.h"
 
 #include <algorithm>
@@ -100,13 +101,16 @@ class Cutter {
 
 }  // namespace
 
-std::vector<JsonMember> json_members(std::string_view text) {
+std::vector<JsonMember> json_members(std::string_view text,
+                                     std::span<const std::string_view> keys) {
   std::vector<JsonMember> members;
   Cutter cutter(text, '{', '}');
   while (cutter.more()) {
     std::string key = json_string_value(cutter.piece());
     cutter.expect(':');
-    members.push_back({std::move(key), cutter.piece()});
+    const std::string_view value = cutter.piece();
+    if (!keys.empty() && std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+    members.push_back({std::move(key), value});
   }
   return members;
 }

@@ -5,8 +5,11 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/error.h"
 
 namespace jemm::cpu {
 namespace {
@@ -37,6 +40,17 @@ struct ThreadPool::State {
   std::int64_t n_tasks = 0;
   std::atomic<std::int64_t> next_task{0};
   std::vector<std::thread> helpers;
+
+  // Here and not in the pool's destructor: the helpers that run must also end when the pool's
+  // constructor fails.
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+    }
+    work.notify_all();
+    for (std::thread& helper : helpers) helper.join();
+  }
 
   void take_tasks(int worker) {
     try {
@@ -69,18 +83,16 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int n_threads) : state_(std::make_unique<State>()) {
   for (int worker = 1; worker < n_threads; ++worker) {
-    state_->helpers.emplace_back([this, worker] { state_->help(worker); });
+    try {
+      state_->helpers.emplace_back([state = state_.get(), worker] { state->help(worker); });
+    } catch (const std::system_error& error) {
+      fail(ErrorKind::kDevice, "cannot start thread {} of {}: {}", worker + 1, n_threads,
+           error.code().message());
+    }
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->ending = true;
-  }
-  state_->work.notify_all();
-  for (std::thread& helper : state_->helpers) helper.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::n_workers() const {
   return static_cast<int>(state_->helpers.size()) + 1;

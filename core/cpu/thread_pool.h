@@ -11,7 +11,8 @@ namespace jemm::cpu {
 /// worker runs a task, nor on how many there are: that is the tasks' duty.
 class ThreadPool {
  public:
-  explicit ThreadPool(int n_threads);  ///< at least 1
+  /// `n_threads`: at least 1. Throws Error(kDevice) when the system refuses a thread.
+  explicit ThreadPool(int n_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -78,7 +78,7 @@ void Evaluator::queue_questions(InFlight& in_flight, std::string_view body,
     }
     std::exchange(pending.encoded.text, {});  // as long as the prompt, and not needed
     const std::size_t n_rows = pending.n_rows();
-    if (pending_rows_ + n_rows > options_.batch_tokens) run_pass();
+    if (pending_rows_ + n_rows > options_.batch_tokens) flush();
     pending_.push_back(std::move(pending));
     pending_rows_ += n_rows;
     ++in_flight.n_pending;

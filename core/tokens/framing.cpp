@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "tokens/json_reader.h"
+#include "tokens/json_walker.h"
 
 namespace jemm {
 namespace {
@@ -30,7 +30,7 @@ std::pair<std::string, std::string> find_template(const FileSource& files) {
   }
   if (files.contains(kConfigFile)) {
     const Blob blob = files.open(kConfigFile);
-    const nlohmann::json config = parse_json(blob.text(), path(kConfigFile));
+    const nlohmann::json config = parse_small_json(blob.text(), path(kConfigFile));
     if (config.is_object() && config.contains("chat_template") && config["chat_template"].is_string()) {
       return {config["chat_template"].get<std::string>(), path(kConfigFile)};
     }

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "tokens/byte_alphabet.h"
-#include "tokens/json_reader.h"
+#include "tokens/json_walker.h"
 #include "tokens/splitter.h"
 
 namespace jemm {
@@ -21,16 +21,16 @@ using Members = std::map<std::string, std::string_view, std::less<>>;
 // The text of each member of an object. Keys outside `known` are refused: a field nobody reads
 // may change what the file means. `read_nested(key)` may read a member's value itself: then true.
 template <typename ReadNested>
-Members members(JsonReader& reader, const std::string& name,
+Members members(JsonWalker& walker, const std::string& name,
                 std::initializer_list<std::string_view> known, ReadNested read_nested) {
   Members found;
-  reader.object([&](std::string_view key) {
+  walker.object([&](std::string_view key) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       fail(ErrorKind::kInput, "{}: unknown field {}", name, key);
     }
     const auto [member, fresh] = found.emplace(key, std::string_view());
     if (!fresh) fail(ErrorKind::kInput, "{}: field {} stands twice", name, key);
-    if (!read_nested(key)) member->second = reader.raw();
+    if (!read_nested(key)) member->second = walker.raw();
   });
   return found;
 }
@@ -44,7 +44,7 @@ std::string_view need(const Members& object, std::string_view key, const std::st
 Json value_or_null(const Members& object, std::string_view key, const std::string& name) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;
-  return parse_json(found->second, fmt::format("{}.{}", name, key));
+  return parse_small_json(found->second, fmt::format("{}.{}", name, key));
 }
 
 std::string type_of(const Json& part, const std::string& name) {
@@ -57,19 +57,19 @@ std::string type_of(const Json& part, const std::string& name) {
 // model.vocab: tokens over the byte alphabet go to `file.vocabulary`, all others, which only
 // merges and added tokens can name, to `file.others`.
 void read_vocabulary(std::string_view text, const std::string& name, TokenizerFile& file) {
-  JsonReader reader = JsonReader::of_raw(text, name);
+  JsonWalker walker = JsonWalker::of_raw(text, name);
   file.vocabulary.reserve(text.size() / 40, text.size() / 3);
   std::vector<std::int32_t> ids;
   std::string bytes;
-  reader.object([&](std::string_view token) {
-    const std::int32_t id = reader.id();
+  walker.object([&](std::string_view token) {
+    const std::int32_t id = walker.id();
     ids.push_back(id);
     bytes.clear();
     const bool fresh = append_alphabet_bytes(token, bytes) ? file.vocabulary.insert(bytes, id)
                                                            : file.others.insert(token, id);
     if (!fresh) fail(ErrorKind::kInput, "{}: token {} stands twice", name, token);
   });
-  reader.end();
+  walker.end();
   if (ids.empty()) fail(ErrorKind::kInput, "{}: no entries", name);
   if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
   const auto twice = std::adjacent_find(ids.begin(), ids.end());
@@ -117,17 +117,17 @@ class MergeResolver {
 };
 
 // Reads one merge, "a b" or ["a", "b"], into `left` and `right`. False when it has another form.
-bool read_merge(JsonReader& reader, std::string& left, std::string& right) {
-  if (reader.peek() == '[') {
+bool read_merge(JsonWalker& walker, std::string& left, std::string& right) {
+  if (walker.peek() == '[') {
     std::size_t n_parts = 0;
-    reader.array([&] {
-      const std::string_view part = reader.string();
+    walker.array([&] {
+      const std::string_view part = walker.string();
       if (n_parts < 2) (n_parts == 0 ? left : right) = part;
       ++n_parts;
     });
     return n_parts == 2;
   }
-  const std::string_view both = reader.string();
+  const std::string_view both = walker.string();
   const std::size_t space = both.find(' ');
   if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos) {
     return false;
@@ -141,10 +141,10 @@ MergeTable read_merges(std::string_view text, const std::string& name, const Tok
   std::vector<MergeResolver::Ids> merges;
   merges.reserve(text.size() / 16);
   MergeResolver resolver(file);
-  JsonReader reader = JsonReader::of_raw(text, name);
+  JsonWalker walker = JsonWalker::of_raw(text, name);
   std::string left, right;
-  reader.array([&] {
-    if (!read_merge(reader, left, right)) {
+  walker.array([&] {
+    if (!read_merge(walker, left, right)) {
       fail(ErrorKind::kInput, "{}[{}]: not two tokens", name, merges.size());
     }
     const MergeResolver::Ids ids = resolver.resolve(left, right);
@@ -154,7 +154,7 @@ MergeTable read_merges(std::string_view text, const std::string& name, const Tok
     }
     merges.push_back(ids);
   });
-  reader.end();
+  walker.end();
   if (merges.empty()) fail(ErrorKind::kInput, "{}: no merges", name);
   MergeTable table(merges.size());
   for (std::uint32_t rank = 0; rank < merges.size(); ++rank) {
@@ -269,22 +269,22 @@ AddedToken read_added_token(const Json& entry, const std::string& where) {
 
 TokenizerFile read_tokenizer_json(std::string_view text, const std::string& name) {
   const std::string model_name = name + ": model";
-  JsonReader reader(text, name);
+  JsonWalker walker(text, name);
   Members model;
   const auto read_model = [&](std::string_view key) {
     if (key != "model") return false;
-    model = members(reader, model_name,
+    model = members(walker, model_name,
                     {"type", "dropout", "unk_token", "continuing_subword_prefix",
                      "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
                      "merges"},
                     [](std::string_view) { return false; });
     return true;
   };
-  const Members top = members(reader, name,
+  const Members top = members(walker, name,
                               {"version", "truncation", "padding", "added_tokens", "normalizer",
                                "pre_tokenizer", "post_processor", "decoder", "model"},
                               read_model);
-  reader.end();
+  walker.end();
   need(top, "model", name);
   for (const char* unread : {"version", "truncation", "padding", "post_processor", "decoder"}) {
     value_or_null(top, unread, name);  // must at least be JSON

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "tokens/json_reader.h"
+#include "tokens/json_walker.h"
 
 namespace jemm {
 namespace {
@@ -25,7 +25,7 @@ std::string path(const FileSource& files, std::string_view file) {
 Json read_object(const FileSource& files, std::string_view file) {
   if (!files.contains(file)) return Json::object();
   const Blob blob = files.open(file);
-  Json document = parse_json(blob.text(), path(files, file));
+  Json document = parse_small_json(blob.text(), path(files, file));
   if (!document.is_object()) fail(ErrorKind::kInput, "{}: not an object", path(files, file));
   return document;
 }
@@ -105,10 +105,10 @@ std::vector<std::string> config_keys(const FileSource& files) {
   std::vector<std::string> keys;
   if (!files.contains(kConfig)) return keys;
   const Blob blob = files.open(kConfig);
-  JsonReader reader(blob.text(), path(files, kConfig));
-  reader.object([&](std::string_view key) {
+  JsonWalker walker(blob.text(), path(files, kConfig));
+  walker.object([&](std::string_view key) {
     keys.emplace_back(key);
-    reader.raw();
+    walker.raw();
   });
   return keys;
 }

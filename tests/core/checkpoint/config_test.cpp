@@ -253,6 +253,17 @@ TEST_CASE("calibration must be whole") {
       const nlohmann::json value = bad;
       CHECK(holds(with(&value), "must be positive and finite"));
     }
+    for (const double bad : {5e-324, 0.000999, 1000.5, 1e300}) {
+      const nlohmann::json value = bad;
+      CHECK(holds(with(&value), std::string("FILE: ") + key + " must be 0.001 to 1000, found "));
+    }
+    for (const double good : {0.001, 1000.0}) {
+      nlohmann::json json = {{"temperature", 1.5}, {"mm_temperature", 2.5}, {"threshold", 0.5}};
+      json[key] = good;
+      const DecisionConfig parsed = parse(json.dump());
+      CHECK((key == std::string("temperature") ? parsed.temperature : parsed.mm_temperature) ==
+            good);
+    }
   }
   CHECK(holds(
       refusal([&] { parse(R"({"temperature": 1e999, "mm_temperature": 1, "threshold": 0})"); }),

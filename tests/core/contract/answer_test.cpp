@@ -144,6 +144,24 @@ TEST_CASE("a logit that is not finite is an engine error") {
   }
 }
 
+TEST_CASE("a temperature that makes a finite logit infinite or no number is an error") {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const double temperature : {5e-324, 0.0, kNan}) {
+    for (const float logit : {0.5f, -20.0f}) {
+      CAPTURE(temperature);
+      try {
+        calibrate(std::vector<float>{logit, 0.0f}, temperature);
+        FAIL_CHECK("accepted");
+      } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::kDevice);
+        CHECK(std::string(error.what()).find("logit 0 of 2") == 0);
+      }
+    }
+  }
+  // The quotients' differences may be infinite all the same: 3e38 / 2e-270 is 1.5e308.
+  CHECK(calibrate(std::vector<float>{3e38f, -3e38f}, 2e-270) == std::vector<double>{1.0, 0.0});
+}
+
 TEST_CASE("ties choose the first, fields keep the reference's order") {
   const Answer choice =
       make_answer(make_question(QuestionType::kChoice, {"b", "a"}), {0.5, 0.5});

@@ -2,7 +2,7 @@ jemm_test(tokens EXTRA
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/added_tokens_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/framing_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/golden_test.cpp
-          ${CMAKE_CURRENT_LIST_DIR}/json_reader_test.cpp
+          ${CMAKE_CURRENT_LIST_DIR}/json_walker_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/merges_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/rules_test.cpp
           ${CMAKE_CURRENT_LIST_DIR}/sentencepiece_test.cpp

@@ -1,4 +1,4 @@
-// A reader that walks a large JSON text value by value. Small values go on to nlohmann/json.
+// Walks a large JSON text value by value. Small values go on to nlohmann/json.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace jemm {
 
 /// Parses a small document whole, as nlohmann/json does. Throws Error(kInput) that begins with
 /// `name` for anything but JSON in UTF-8 of at most 900 levels.
-nlohmann::json parse_json(std::string_view text, const std::string& name);
+nlohmann::json parse_small_json(std::string_view text, const std::string& name);
 
 /// Walks valid UTF-8. Every error is Error(kInput): the name, the byte offset, what was expected.
-class JsonReader {
+class JsonWalker {
  public:
-  /// `text` outlives the reader. Throws when it is not valid UTF-8.
-  JsonReader(std::string_view text, std::string name);
+  /// `text` outlives the walker. Throws when it is not valid UTF-8.
+  JsonWalker(std::string_view text, std::string name);
 
-  /// A reader of what raw() gave, whose UTF-8 is known to be valid.
-  static JsonReader of_raw(std::string_view text, std::string name);
+  /// A walker of what raw() gave, whose UTF-8 is known to be valid.
+  static JsonWalker of_raw(std::string_view text, std::string name);
 
   /// The first character of the next value: one of `{`, `[`, `"`, or of a number or a word.
   char peek();
@@ -65,7 +65,7 @@ class JsonReader {
   [[noreturn]] void fail(std::string_view what) const;
 
  private:
-  JsonReader() = default;
+  JsonWalker() = default;
   void blanks();
   bool accept(char byte);
   void expect(char byte, const char* what);

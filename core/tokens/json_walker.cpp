@@ -1,4 +1,4 @@
-#include "tokens/json_reader.h"
+#include "tokens/json_walker.h"
 
 #include <algorithm>
 
@@ -24,16 +24,16 @@ bool is_mark(char byte) {
 
 }  // namespace
 
-nlohmann::json parse_json(std::string_view text, const std::string& name) {
-  JsonReader reader(text, name);
-  const std::string_view value = reader.raw();
-  reader.end();
+nlohmann::json parse_small_json(std::string_view text, const std::string& name) {
+  JsonWalker walker(text, name);
+  const std::string_view value = walker.raw();
+  walker.end();
   auto document = nlohmann::json::parse(value, nullptr, false);
   if (document.is_discarded()) jemm::fail(ErrorKind::kInput, "{}: no valid JSON", name);
   return document;
 }
 
-JsonReader::JsonReader(std::string_view text, std::string name)
+JsonWalker::JsonWalker(std::string_view text, std::string name)
     : text_(text), name_(std::move(name)) {
   const TextFault fault = find_text_fault(text);
   if (fault.kind != TextFault::kNone) {
@@ -42,40 +42,40 @@ JsonReader::JsonReader(std::string_view text, std::string name)
   }
 }
 
-JsonReader JsonReader::of_raw(std::string_view text, std::string name) {
-  JsonReader reader;
-  reader.text_ = text;
-  reader.name_ = std::move(name);
-  return reader;
+JsonWalker JsonWalker::of_raw(std::string_view text, std::string name) {
+  JsonWalker walker;
+  walker.text_ = text;
+  walker.name_ = std::move(name);
+  return walker;
 }
 
-void JsonReader::fail(std::string_view what) const {
+void JsonWalker::fail(std::string_view what) const {
   jemm::fail(ErrorKind::kInput, "{}: expected {} at byte {}", name_, what, offset_);
 }
 
-void JsonReader::blanks() {
+void JsonWalker::blanks() {
   while (offset_ < text_.size() && is_blank(text_[offset_])) ++offset_;
 }
 
-char JsonReader::peek() {
+char JsonWalker::peek() {
   blanks();
   if (offset_ == text_.size()) fail("a value");
   return text_[offset_];
 }
 
-bool JsonReader::accept(char byte) {
+bool JsonWalker::accept(char byte) {
   blanks();
   if (offset_ == text_.size() || text_[offset_] != byte) return false;
   ++offset_;
   return true;
 }
 
-void JsonReader::expect(char byte, const char* what) {
+void JsonWalker::expect(char byte, const char* what) {
   if (!accept(byte)) fail(what);
 }
 
 // Requires that the string's content starts at `offset`.
-JsonReader::StringEnd JsonReader::find_string_end(std::size_t offset) const {
+JsonWalker::StringEnd JsonWalker::find_string_end(std::size_t offset) const {
   bool escapes = false;
   for (; offset < text_.size(); ++offset) {
     const char byte = text_[offset];
@@ -89,7 +89,7 @@ JsonReader::StringEnd JsonReader::find_string_end(std::size_t offset) const {
   jemm::fail(ErrorKind::kInput, "{}: a string that starts at byte {} is not closed", name_, offset_);
 }
 
-std::string_view JsonReader::string() {
+std::string_view JsonWalker::string() {
   expect('"', "a string");
   const StringEnd end = find_string_end(offset_);
   if (!end.escapes) {
@@ -110,7 +110,7 @@ std::string_view JsonReader::string() {
 }
 
 // Reads one escape, or two that form a surrogate pair.
-void JsonReader::unescape() {
+void JsonWalker::unescape() {
   constexpr std::string_view kNames = "\"\\/bfnrt", kValues = "\"\\/\b\f\n\r\t";
   const char kind = text_[offset_ + 1];
   if (const std::size_t found = kNames.find(kind); found != std::string_view::npos) {
@@ -130,7 +130,7 @@ void JsonReader::unescape() {
 }
 
 // Four digits behind "\u" at the offset.
-std::uint32_t JsonReader::hex4() {
+std::uint32_t JsonWalker::hex4() {
   std::uint32_t value = 0;
   for (std::size_t i = offset_ + 2; i < offset_ + 6; ++i) {
     const char c = i < text_.size() ? text_[i] : '\0';
@@ -145,7 +145,7 @@ std::uint32_t JsonReader::hex4() {
   return value;
 }
 
-std::int32_t JsonReader::id() {
+std::int32_t JsonWalker::id() {
   blanks();
   std::int64_t value = 0;
   const std::size_t start = offset_;
@@ -161,7 +161,7 @@ std::int32_t JsonReader::id() {
   return static_cast<std::int32_t>(value);
 }
 
-std::string_view JsonReader::raw() {
+std::string_view JsonWalker::raw() {
   peek();
   const std::size_t start = offset_;
   std::size_t depth = 0;
@@ -189,7 +189,7 @@ std::string_view JsonReader::raw() {
   return text_.substr(start, offset_ - start);
 }
 
-void JsonReader::end() {
+void JsonWalker::end() {
   blanks();
   if (offset_ != text_.size()) fail("the end");
 }

@@ -2,13 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "core/tokens/support.h"
-#include "tokens/json_reader.h"
+#include "tokens/json_walker.h"
 
 namespace jemm::test {
 namespace {
 
 std::string string_of(std::string_view text) {
-  JsonReader reader(text, "x");
+  JsonWalker reader(text, "x");
   std::string value(reader.string());
   reader.end();
   return value;
@@ -37,7 +37,7 @@ TEST_CASE("strings and their escapes") {
 
 TEST_CASE("ids are whole numbers below 2^31") {
   const auto id_of = [](std::string_view text) {
-    JsonReader reader(text, "x");
+    JsonWalker reader(text, "x");
     const std::int32_t id = reader.id();
     reader.end();
     return id;
@@ -52,7 +52,7 @@ TEST_CASE("ids are whole numbers below 2^31") {
 
 TEST_CASE("objects and arrays are walked in order") {
   std::string seen;
-  JsonReader reader(R"( { "a" : [ 1 , 2 ] , "b" : { } , "c" : [ ] , "a" : "x" } )", "x");
+  JsonWalker reader(R"( { "a" : [ 1 , 2 ] , "b" : { } , "c" : [ ] , "a" : "x" } )", "x");
   reader.object([&](std::string_view key) {
     seen += key;
     if (key == "b") {
@@ -68,7 +68,7 @@ TEST_CASE("objects and arrays are walked in order") {
   for (const char* bad : {"{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{1:1}", "{\"a\" 1}", "[]", "{\"a\":1]", "{} {}"}) {
     CAPTURE(bad);
     error_of(ErrorKind::kInput, [&] {
-      JsonReader walker(bad, "x");
+      JsonWalker walker(bad, "x");
       walker.object([&](std::string_view) { walker.id(); });
       walker.end();
     });
@@ -76,7 +76,7 @@ TEST_CASE("objects and arrays are walked in order") {
 }
 
 TEST_CASE("raw gives a value's text and leaves the rest") {
-  JsonReader reader(R"([{"a":["]"]}, "\"]", -1.5e3 , null,[[]]])", "x");
+  JsonWalker reader(R"([{"a":["]"]}, "\"]", -1.5e3 , null,[[]]])", "x");
   std::vector<std::string> raw;
   reader.array([&] { raw.emplace_back(reader.raw()); });
   reader.end();
@@ -84,13 +84,13 @@ TEST_CASE("raw gives a value's text and leaves the rest") {
 }
 
 TEST_CASE("depth is limited, and no deep stack is needed below the limit") {
-  CHECK(parse_json(repeat("[", 900) + repeat("]", 900), "x").is_array());
-  CHECK(error_of(ErrorKind::kInput, [] { parse_json(repeat("[", 901) + repeat("]", 901), "x"); }).find("900") !=
+  CHECK(parse_small_json(repeat("[", 900) + repeat("]", 900), "x").is_array());
+  CHECK(error_of(ErrorKind::kInput, [] { parse_small_json(repeat("[", 901) + repeat("]", 901), "x"); }).find("900") !=
         std::string::npos);
-  error_of(ErrorKind::kInput, [] { parse_json(repeat("[", 1000000), "x"); });
+  error_of(ErrorKind::kInput, [] { parse_small_json(repeat("[", 1000000), "x"); });
   for (const char* bad : {"", "{", "]", "{]", "[1,]", "nul", "1 2", "{\"a\":}", ","}) {
     CAPTURE(bad);
-    CHECK(error_of(ErrorKind::kInput, [&] { parse_json(bad, "name.json"); }).find("name.json") == 0);
+    CHECK(error_of(ErrorKind::kInput, [&] { parse_small_json(bad, "name.json"); }).find("name.json") == 0);
   }
 }
 
