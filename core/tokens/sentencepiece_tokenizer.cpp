@@ -1,5 +1,7 @@
 #include "tokens/sentencepiece_tokenizer.h"
 
+#include <algorithm>
+
 #include <sentencepiece_processor.h>
 
 #include "base/error.h"
@@ -32,6 +34,9 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   std::int32_t added_token(std::string_view content) const override { return added_.id(content); }
+  std::int32_t max_id() const override {
+    return std::max(processor_.GetPieceSize() - 1, added_.max_id());
+  }
   std::size_t count_added_tokens(std::string_view text) const override { return added_.count(text); }
   const Description& description() const override { return description_; }
 

@@ -30,6 +30,9 @@ class Tokenizer {
   /// Id of an added token by its exact content, or -1.
   virtual std::int32_t added_token(std::string_view content) const = 0;
 
+  /// The largest id of the vocabulary and the added tokens; encode gives none above it.
+  virtual std::int32_t max_id() const = 0;
+
   /// Number of places in `text` that spell an added token (they become control ids).
   virtual std::size_t count_added_tokens(std::string_view text) const = 0;
 

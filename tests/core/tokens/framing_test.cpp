@@ -60,6 +60,7 @@ struct FakeTokenizer : Tokenizer {
     }
   }
   std::int32_t added_token(std::string_view) const override { return -1; }
+  std::int32_t max_id() const override { return 127; }
   std::size_t count_added_tokens(std::string_view) const override { return 0; }
   const Description& description() const override { return text; }
 };
