@@ -24,15 +24,14 @@ constexpr std::string_view kKnownTemplates[] = {
 // The template and the name of its file; the Jinja file wins over the configuration, as in the
 // reference.
 std::pair<std::string, std::string> find_template(const FileSource& files) {
-  const auto path = [&files](std::string_view file) { return fmt::format("{}/{}", files.name(), file); };
   if (files.contains(kTemplateFile)) {
-    return {std::string(files.open(kTemplateFile).text()), path(kTemplateFile)};
+    return {std::string(files.open(kTemplateFile).text()), files.path(kTemplateFile)};
   }
   if (files.contains(kConfigFile)) {
     const Blob blob = files.open(kConfigFile);
-    const nlohmann::json config = parse_small_json(blob.text(), path(kConfigFile));
+    const nlohmann::json config = parse_small_json(blob.text(), files.path(kConfigFile));
     if (config.is_object() && config.contains("chat_template") && config["chat_template"].is_string()) {
-      return {config["chat_template"].get<std::string>(), path(kConfigFile)};
+      return {config["chat_template"].get<std::string>(), files.path(kConfigFile)};
     }
   }
   fail(ErrorKind::kInput, "{}: no chat template", files.name());
