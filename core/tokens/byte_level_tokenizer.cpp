@@ -23,6 +23,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(TokenizerFile file, TokenizerRules rules,
   }
   description_.tokenizer_class = std::move(rules.tokenizer_class);
   description_.pattern = pattern_ == SplitPattern::kQwen2 ? "qwen2" : "qwen3_5";
+  description_.file = name;
   description_.vocabulary = file.n_vocabulary + added_.size();
 }
 

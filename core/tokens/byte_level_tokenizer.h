@@ -17,7 +17,7 @@ namespace jemm {
 
 class ByteLevelTokenizer : public Tokenizer {
  public:
-  /// `name` begins messages about the added tokens.
+  /// `name`: path of the file, which begins messages about the added tokens.
   ByteLevelTokenizer(TokenizerFile file, TokenizerRules rules, const std::string& name);
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const override;

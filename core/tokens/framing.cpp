@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/labels.h"
 #include "base/sha256.h"
 #include "tokens/json_walker.h"
 
@@ -68,18 +69,19 @@ std::string check_chat_template(const FileSource& files, bool accept_unknown) {
 }
 
 std::array<std::int32_t, 32> label_token_ids(const Tokenizer& tokenizer) {
-  constexpr std::string_view kLabels = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
-  std::array<std::int32_t, 32> labels{};
+  const std::string& file = tokenizer.description().file;
+  std::array<std::int32_t, kLabels.size()> labels{};
   std::vector<std::int32_t> ids;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     ids.clear();
     tokenizer.encode(kLabels.substr(i, 1), ids);
     if (ids.size() != 1) {
-      fail(ErrorKind::kInput, "label {} is {} tokens, not one", kLabels[i], ids.size());
+      fail(ErrorKind::kInput, "{}: label {} is {} tokens, not one", file, kLabels[i], ids.size());
     }
     const auto end = labels.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(labels.begin(), end, ids[0]) != end) {
-      fail(ErrorKind::kInput, "label {} shares token {} with another label", kLabels[i], ids[0]);
+      fail(ErrorKind::kInput, "{}: label {} shares token {} with another label", file, kLabels[i],
+           ids[0]);
     }
     labels[i] = ids[0];
   }

@@ -18,6 +18,7 @@ class SentencePieceTokenizer : public Tokenizer {
     const auto status = processor_.LoadFromSerializedProto({model.data(), model.size()});
     if (!status.ok()) fail(ErrorKind::kInput, "{}: {}", name, status.ToString());
     description_.tokenizer_class = std::move(tokenizer_class);
+    description_.file = name;
     description_.pattern = "sentencepiece";
     description_.vocabulary = static_cast<std::size_t>(processor_.GetPieceSize()) + added_.size();
   }

@@ -41,6 +41,7 @@ class Tokenizer {
     std::string tokenizer_class;  ///< as named by the files; empty when absent
     std::string pattern;          ///< "qwen2", "qwen3_5", "sentencepiece"
     std::size_t vocabulary = 0;   ///< entries, added tokens included
+    std::string file;             ///< path of the vocabulary, for messages
   };
   virtual const Description& description() const = 0;
 };

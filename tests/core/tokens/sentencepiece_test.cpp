@@ -28,6 +28,7 @@ TEST_CASE("ids of a SentencePiece model, added tokens split off first") {
   CHECK(tokenizer->description().vocabulary == 288 + 5);
   CHECK(tokenizer->added_token("<|image_pad|>") == 302);
   CHECK(tokenizer->max_id() == 304);
+  CHECK(tokenizer->description().file == std::string(kFixture) + "/tokenizer.model");
   CHECK(tokenizer->count_added_tokens("<think></think>") == 2);
   CHECK(label_token_ids(*tokenizer)[0] == encode(*tokenizer, "A")[0]);
 }

@@ -110,6 +110,7 @@ TEST_CASE("typed special tokens become control ids and are counted") {
   CHECK(tokenizer->count_added_tokens("") == 0);
   CHECK(tokenizer->description().vocabulary == 1426);
   CHECK(tokenizer->max_id() == 1425);
+  CHECK(tokenizer->description().file == std::string(kTiny) + "/tokenizer.json");
   CHECK(tokenizer->description().tokenizer_class == "Qwen3_5Tokenizer");
 }
 
