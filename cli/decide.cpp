@@ -66,7 +66,7 @@ class DecideRun {
         inputs_(options.inputs),
         model_(open_model_files(options.model)),
         encoder_(open_encoder(model_, options.model)),
-        weights_(open_weights(model_)),
+        weights_(open_weights(model_, encoder_.tokenizer())),
         engine_(open_engine(options.device, weights_, encoder_.label_ids(), options.n_threads)),
         threshold_(options.threshold.value_or(weights_->decision().threshold)),
         fingerprint_(make_fingerprint()),

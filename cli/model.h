@@ -34,8 +34,9 @@ ModelFiles open_model_files(const ModelOptions& options);
 
 Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
 
-/// Opens and checks the weights. Throws Error(kInput), or Error(kUsage) without an adapter.
-std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model);
+/// Opens and checks the weights, and that the embedding has a row for every id of the tokenizer.
+/// Throws Error(kInput), or Error(kUsage) without an adapter.
+std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Tokenizer& tokenizer);
 
 /// `label_ids`: the head's rows to read. `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice) when this build or machine lacks it.
 std::unique_ptr<Engine> open_engine(const std::string& device,

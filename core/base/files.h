@@ -26,6 +26,8 @@ class FileSource {
   virtual ~FileSource() = default;
   /// For messages: a path, or the name of an embedded directory.
   virtual std::string name() const = 0;
+  /// For messages: the path of one of the files.
+  std::string path(std::string_view file) const { return name() + '/' + std::string(file); }
   virtual bool contains(std::string_view file) const = 0;
   /// Throws Error(kIo), naming the file, when it is absent or unreadable.
   virtual Blob open(std::string_view file) const = 0;

@@ -62,11 +62,11 @@ BaseWeights::BaseWeights(const FileSource& base, const TensorRegistry& registry)
 void BaseWeights::read_file(const FileSource& base, const std::string& name) {
   files_.push_back({name, base.open(name)});
   shards_.push_back(
-      std::make_unique<SafetensorsFile>(files_.back().blob, base.name() + "/" + name));
+      std::make_unique<SafetensorsFile>(files_.back().blob, base.path(name)));
 }
 
 void BaseWeights::read_sharded(const FileSource& base) {
-  const std::string where = base.name() + "/" + kIndexFile;
+  const std::string where = base.path(kIndexFile);
   const Blob index = base.open(kIndexFile);
   const std::vector<IndexLine> lines = parse_index(index.text(), where);
   std::vector<std::string> shards;

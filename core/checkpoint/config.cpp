@@ -267,8 +267,4 @@ DecisionConfig parse_decision_config(std::string_view json, const std::string& f
   return config;
 }
 
-ModelConfig read_model_config(const FileSource& base) {
-  return parse_model_config(base.open("config.json").text(), base.name() + "/config.json");
-}
-
 }  // namespace jemm

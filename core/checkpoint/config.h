@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
-
 namespace jemm {
 
 enum class LayerType { kLinearAttention, kFullAttention };
@@ -74,8 +72,5 @@ struct DecisionConfig {
 /// or inconsistent sizes, and anything that the engines do not implement.
 ModelConfig parse_model_config(std::string_view json, const std::string& file);
 DecisionConfig parse_decision_config(std::string_view json, const std::string& file);
-
-/// config.json of a base directory: all that encoding a prompt needs of a checkpoint.
-ModelConfig read_model_config(const FileSource& base);
 
 }  // namespace jemm

@@ -15,14 +15,14 @@ constexpr const char* kDecisionConfig = "decision_config.json";
 DescribedCheckpoint::DescribedCheckpoint(const CheckpointFiles& files)
     : files_(files),
       config_(parse_model_config(open_small(*files.base, "base", kModelConfig),
-                                 files.base->name() + "/" + kModelConfig)),
+                                 files.base->path(kModelConfig))),
       registry_(config_) {
   if (files.adapter == nullptr) return;
   const FileSource& adapter = *files.adapter;
   targets_ = parse_adapter_config(open_small(adapter, "adapter", kAdapterConfig),
-                                  adapter.name() + "/" + kAdapterConfig, registry_);
+                                  adapter.path(kAdapterConfig), registry_);
   decision_ = parse_decision_config(open_small(adapter, "adapter", kDecisionConfig),
-                                    adapter.name() + "/" + kDecisionConfig);
+                                    adapter.path(kDecisionConfig));
 }
 
 std::string_view DescribedCheckpoint::open_small(const FileSource& source, const char* role,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/labels.h"
 #include "contract/candidates.h"
 #include "contract/json.h"
 #include "contract/python_text.h"

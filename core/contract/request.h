@@ -15,8 +15,6 @@ namespace jemm {
 inline constexpr std::size_t kMaxBodyBytes = 16'000'000;
 inline constexpr std::size_t kMaxImages = 4;
 inline constexpr std::size_t kMaxCandidates = 32;
-/// Label of candidate i, in order.
-inline constexpr std::string_view kLabels = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
 
 enum class QuestionType { kChoice, kNoul, kScore };
 std::string_view question_type_name(QuestionType type);  // "choice", "noul", "score"

@@ -83,6 +83,12 @@ std::int32_t AddedTokens::id(std::string_view content) const {
   return node->id;
 }
 
+std::int32_t AddedTokens::max_id() const {
+  std::int32_t largest = -1;
+  for (const Node& node : nodes_) largest = std::max(largest, node.id);
+  return largest;
+}
+
 std::size_t AddedTokens::count(std::string_view text) const {
   std::size_t n = 0;
   for (auto match = find(text, 0); match; match = find(text, match->end)) ++n;

@@ -32,6 +32,9 @@ class AddedTokens {
   /// Id of the token that is exactly `content`, or -1.
   std::int32_t id(std::string_view content) const;
 
+  /// The largest id; -1 without tokens.
+  std::int32_t max_id() const;
+
   /// Number of matches, one after the other.
   std::size_t count(std::string_view text) const;
 

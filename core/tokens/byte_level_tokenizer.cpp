@@ -1,5 +1,7 @@
 #include "tokens/byte_level_tokenizer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tokens/check_utf8.h"
 #include "tokens/nfc.h"
@@ -21,7 +23,16 @@ ByteLevelTokenizer::ByteLevelTokenizer(TokenizerFile file, TokenizerRules rules,
   }
   description_.tokenizer_class = std::move(rules.tokenizer_class);
   description_.pattern = pattern_ == SplitPattern::kQwen2 ? "qwen2" : "qwen3_5";
+  description_.file = name;
   description_.vocabulary = file.n_vocabulary + added_.size();
+}
+
+std::int32_t ByteLevelTokenizer::max_id() const {
+  std::int32_t largest = added_.max_id();
+  for (std::size_t i = 0; i < vocabulary_.size(); ++i) {
+    largest = std::max(largest, vocabulary_.id(i));
+  }
+  return largest;
 }
 
 void ByteLevelTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {

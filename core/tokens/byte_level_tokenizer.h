@@ -17,11 +17,12 @@ namespace jemm {
 
 class ByteLevelTokenizer : public Tokenizer {
  public:
-  /// `name` begins messages about the added tokens.
+  /// `name`: path of the file, which begins messages about the added tokens.
   ByteLevelTokenizer(TokenizerFile file, TokenizerRules rules, const std::string& name);
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const override;
   std::int32_t added_token(std::string_view content) const override { return added_.id(content); }
+  std::int32_t max_id() const override;
   std::size_t count_added_tokens(std::string_view text) const override { return added_.count(text); }
   const Description& description() const override { return description_; }
 

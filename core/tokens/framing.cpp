@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/labels.h"
 #include "base/sha256.h"
 #include "tokens/json_walker.h"
 
@@ -24,15 +25,14 @@ constexpr std::string_view kKnownTemplates[] = {
 // The template and the name of its file; the Jinja file wins over the configuration, as in the
 // reference.
 std::pair<std::string, std::string> find_template(const FileSource& files) {
-  const auto path = [&files](std::string_view file) { return fmt::format("{}/{}", files.name(), file); };
   if (files.contains(kTemplateFile)) {
-    return {std::string(files.open(kTemplateFile).text()), path(kTemplateFile)};
+    return {std::string(files.open(kTemplateFile).text()), files.path(kTemplateFile)};
   }
   if (files.contains(kConfigFile)) {
     const Blob blob = files.open(kConfigFile);
-    const nlohmann::json config = parse_small_json(blob.text(), path(kConfigFile));
+    const nlohmann::json config = parse_small_json(blob.text(), files.path(kConfigFile));
     if (config.is_object() && config.contains("chat_template") && config["chat_template"].is_string()) {
-      return {config["chat_template"].get<std::string>(), path(kConfigFile)};
+      return {config["chat_template"].get<std::string>(), files.path(kConfigFile)};
     }
   }
   fail(ErrorKind::kInput, "{}: no chat template", files.name());
@@ -69,18 +69,19 @@ std::string check_chat_template(const FileSource& files, bool accept_unknown) {
 }
 
 std::array<std::int32_t, 32> label_token_ids(const Tokenizer& tokenizer) {
-  constexpr std::string_view kLabels = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
-  std::array<std::int32_t, 32> labels{};
+  const std::string& file = tokenizer.description().file;
+  std::array<std::int32_t, kLabels.size()> labels{};
   std::vector<std::int32_t> ids;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     ids.clear();
     tokenizer.encode(kLabels.substr(i, 1), ids);
     if (ids.size() != 1) {
-      fail(ErrorKind::kInput, "label {} is {} tokens, not one", kLabels[i], ids.size());
+      fail(ErrorKind::kInput, "{}: label {} is {} tokens, not one", file, kLabels[i], ids.size());
     }
     const auto end = labels.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(labels.begin(), end, ids[0]) != end) {
-      fail(ErrorKind::kInput, "label {} shares token {} with another label", kLabels[i], ids[0]);
+      fail(ErrorKind::kInput, "{}: label {} shares token {} with another label", file, kLabels[i],
+           ids[0]);
     }
     labels[i] = ids[0];
   }

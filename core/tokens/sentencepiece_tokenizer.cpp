@@ -1,5 +1,7 @@
 #include "tokens/sentencepiece_tokenizer.h"
 
+#include <algorithm>
+
 #include <sentencepiece_processor.h>
 
 #include "base/error.h"
@@ -16,6 +18,7 @@ class SentencePieceTokenizer : public Tokenizer {
     const auto status = processor_.LoadFromSerializedProto({model.data(), model.size()});
     if (!status.ok()) fail(ErrorKind::kInput, "{}: {}", name, status.ToString());
     description_.tokenizer_class = std::move(tokenizer_class);
+    description_.file = name;
     description_.pattern = "sentencepiece";
     description_.vocabulary = static_cast<std::size_t>(processor_.GetPieceSize()) + added_.size();
   }
@@ -32,6 +35,9 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   std::int32_t added_token(std::string_view content) const override { return added_.id(content); }
+  std::int32_t max_id() const override {
+    return std::max(processor_.GetPieceSize() - 1, added_.max_id());
+  }
   std::size_t count_added_tokens(std::string_view text) const override { return added_.count(text); }
   const Description& description() const override { return description_; }
 

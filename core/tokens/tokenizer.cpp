@@ -10,23 +10,20 @@ namespace jemm {
 
 std::unique_ptr<const Tokenizer> load_tokenizer(const FileSource& files,
                                                 const TokenizerOptions& options) {
-  const auto path = [&files](std::string_view file) {
-    return fmt::format("{}/{}", files.name(), file);
-  };
   if (files.contains("tokenizer.json")) {
     const Blob blob = files.open("tokenizer.json");
-    TokenizerFile file = read_tokenizer_json(blob.text(), path("tokenizer.json"));
+    TokenizerFile file = read_tokenizer_json(blob.text(), files.path("tokenizer.json"));
     TokenizerRules rules = choose_rules(files, file, options);
     return std::make_unique<ByteLevelTokenizer>(std::move(file), std::move(rules),
-                                                path("tokenizer.json"));
+                                                files.path("tokenizer.json"));
   }
   if (files.contains("tokenizer.model")) {
     if (!options.pattern.empty()) {
-      fail(ErrorKind::kUsage, "{} has no split pattern to override", path("tokenizer.model"));
+      fail(ErrorKind::kUsage, "{} has no split pattern to override", files.path("tokenizer.model"));
     }
     const Blob blob = files.open("tokenizer.model");
     return make_sentencepiece_tokenizer(blob.text(), configured_added_tokens(files),
-                                        configured_class(files), path("tokenizer.model"));
+                                        configured_class(files), files.path("tokenizer.model"));
   }
   fail(ErrorKind::kInput, "{}: neither tokenizer.json nor tokenizer.model", files.name());
 }

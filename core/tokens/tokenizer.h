@@ -30,6 +30,9 @@ class Tokenizer {
   /// Id of an added token by its exact content, or -1.
   virtual std::int32_t added_token(std::string_view content) const = 0;
 
+  /// The largest id of the vocabulary and the added tokens; encode gives none above it.
+  virtual std::int32_t max_id() const = 0;
+
   /// Number of places in `text` that spell an added token (they become control ids).
   virtual std::size_t count_added_tokens(std::string_view text) const = 0;
 
@@ -38,6 +41,7 @@ class Tokenizer {
     std::string tokenizer_class;  ///< as named by the files; empty when absent
     std::string pattern;          ///< "qwen2", "qwen3_5", "sentencepiece"
     std::size_t vocabulary = 0;   ///< entries, added tokens included
+    std::string file;             ///< path of the vocabulary, for messages
   };
   virtual const Description& description() const = 0;
 };

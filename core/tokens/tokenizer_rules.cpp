@@ -17,16 +17,12 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kConfig = "tokenizer_config.json";
 
-std::string path(const FileSource& files, std::string_view file) {
-  return fmt::format("{}/{}", files.name(), file);
-}
-
 // A JSON object in a file; an empty one when the file is absent.
 Json read_object(const FileSource& files, std::string_view file) {
   if (!files.contains(file)) return Json::object();
   const Blob blob = files.open(file);
-  Json document = parse_small_json(blob.text(), path(files, file));
-  if (!document.is_object()) fail(ErrorKind::kInput, "{}: not an object", path(files, file));
+  Json document = parse_small_json(blob.text(), files.path(file));
+  if (!document.is_object()) fail(ErrorKind::kInput, "{}: not an object", files.path(file));
   return document;
 }
 
@@ -62,14 +58,14 @@ void refuse_settings(const FileSource& files, const Json& config) {
   for (const char* key : {"add_prefix_space", "split_special_tokens"}) {
     const Json value = config.value(key, Json());
     if (!value.is_null() && value != false) {
-      fail(ErrorKind::kInput, "{}: {}: {} is not built", path(files, kConfig), key, value.dump());
+      fail(ErrorKind::kInput, "{}: {}: {} is not built", files.path(kConfig), key, value.dump());
     }
   }
   if (config.contains("fast_tokenizer_files")) {
-    fail(ErrorKind::kInput, "{}: fast_tokenizer_files is not built", path(files, kConfig));
+    fail(ErrorKind::kInput, "{}: fast_tokenizer_files is not built", files.path(kConfig));
   }
   if (!config.contains("added_tokens_decoder") && files.contains("added_tokens.json")) {
-    fail(ErrorKind::kInput, "{} is not built", path(files, "added_tokens.json"));
+    fail(ErrorKind::kInput, "{} is not built", files.path("added_tokens.json"));
   }
 }
 
@@ -105,7 +101,7 @@ std::vector<std::string> config_keys(const FileSource& files) {
   std::vector<std::string> keys;
   if (!files.contains(kConfig)) return keys;
   const Blob blob = files.open(kConfig);
-  JsonWalker walker(blob.text(), path(files, kConfig));
+  JsonWalker walker(blob.text(), files.path(kConfig));
   walker.object([&](std::string_view key) {
     keys.emplace_back(key);
     walker.raw();
@@ -133,7 +129,7 @@ void add_special_tokens(const FileSource& files, const Json& config, bool with_d
                         TokenList& tokens) {
   constexpr std::string_view kNamed[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                          "pad_token", "cls_token", "mask_token"};
-  const std::string name = path(files, kConfig);
+  const std::string name = files.path(kConfig);
   const auto add = [&](const Json& value, std::string_view key) {
     auto content = special_content(value, fmt::format("{}: {}", name, key));
     if (content) tokens.add({std::move(*content), -1});
@@ -192,7 +188,7 @@ std::vector<AddedToken> all_added_tokens(const FileSource& files, Json config,
   if (!from_class || !has_decoder) {
     for (AddedToken& token : declared) tokens.add(std::move(token));
   }
-  for (AddedToken& token : decoder_tokens(config, path(files, kConfig))) {
+  for (AddedToken& token : decoder_tokens(config, files.path(kConfig))) {
     tokens.add(std::move(token));
   }
   if (!has_decoder) config.update(read_object(files, "special_tokens_map.json"));
@@ -204,10 +200,10 @@ std::vector<AddedToken> all_added_tokens(const FileSource& files, Json config,
 
 std::string configured_class(const FileSource& files) {
   const std::string named = string_or_empty(read_object(files, kConfig), "tokenizer_class",
-                                            path(files, kConfig));
+                                            files.path(kConfig));
   if (!named.empty()) return named;
   return string_or_empty(read_object(files, "config.json"), "tokenizer_class",
-                         path(files, "config.json"));
+                         files.path("config.json"));
 }
 
 TokenizerRules choose_rules(const FileSource& files, const TokenizerFile& file,
@@ -224,14 +220,14 @@ TokenizerRules choose_rules(const FileSource& files, const TokenizerFile& file,
     source = RuleSource::kQwen3_5Class;
   } else if (options.pattern.empty()) {
     const std::string model_type = string_or_empty(read_object(files, "config.json"), "model_type",
-                                                   path(files, "config.json"));
-    source = source_of_class(rules.tokenizer_class, model_type, path(files, kConfig));
+                                                   files.path("config.json"));
+    source = source_of_class(rules.tokenizer_class, model_type, files.path(kConfig));
   } else if (options.pattern != "file") {
     fail(ErrorKind::kUsage, "unknown split pattern {}: qwen2, qwen3_5 or file", options.pattern);
   }
   if (source == RuleSource::kFile) {
     if (!file.rules.pattern) {
-      fail(ErrorKind::kInput, "{}: pre_tokenizer: {}", path(files, "tokenizer.json"), file.rules.problem);
+      fail(ErrorKind::kInput, "{}: pre_tokenizer: {}", files.path("tokenizer.json"), file.rules.problem);
     }
     rules.pattern = *file.rules.pattern;
     rules.nfc = file.rules.nfc;
@@ -239,12 +235,12 @@ TokenizerRules choose_rules(const FileSource& files, const TokenizerFile& file,
     rules.pattern = SplitPattern::kQwen2;
   }
   rules.added = all_added_tokens(files, config, file, source != RuleSource::kFile);
-  assign_ids(rules.added, file, path(files, kConfig));
+  assign_ids(rules.added, file, files.path(kConfig));
   return rules;
 }
 
 std::vector<AddedToken> configured_added_tokens(const FileSource& files) {
-  return decoder_tokens(read_object(files, kConfig), path(files, kConfig));
+  return decoder_tokens(read_object(files, kConfig), files.path(kConfig));
 }
 
 }  // namespace jemm

@@ -24,7 +24,7 @@ std::vector<AdapterTarget> targets(const TensorRegistry& registry, const Edit& e
 
 const TensorRegistry& tiny_registry() {
   static const TensorRegistry registry(
-      read_model_config(*open_directory(JEMM_SOURCE_DIR "/fixtures/tiny-a/base")));
+      parse_model_config(read_fixture("tiny-a/base/config.json"), "FILE"));
   return registry;
 }
 

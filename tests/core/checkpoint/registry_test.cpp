@@ -20,7 +20,7 @@ std::string listing_hash(const TensorRegistry& registry) {
 }
 
 ModelConfig fixture_config(const std::string& name) {
-  return read_model_config(*open_directory(JEMM_SOURCE_DIR "/fixtures/" + name + "/base"));
+  return parse_model_config(read_fixture(name + "/base/config.json"), name);
 }
 
 /// The published 27B sizes; what is left out is Transformers' default.

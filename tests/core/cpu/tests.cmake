@@ -8,7 +8,10 @@ jemm_test(cpu_ops SOURCES ${CMAKE_CURRENT_LIST_DIR}/ops_test.cpp
 jemm_test(cpu_vision EXTRA SOURCES ${CMAKE_CURRENT_LIST_DIR}/vision_test.cpp
   DEPS jemm_cpu jemm_checkpoint nlohmann_json::nlohmann_json)
 # A program of its own: it narrows the whole process's limits.
-jemm_test(cpu_threads SOURCES ${CMAKE_CURRENT_LIST_DIR}/thread_pool_test.cpp DEPS jemm_cpu)
+# Sanitizers need the address space that it takes away.
+if(NOT JEMM_SANITIZE)
+  jemm_test(cpu_threads SOURCES ${CMAKE_CURRENT_LIST_DIR}/thread_pool_test.cpp DEPS jemm_cpu)
+endif()
 
 # Machines with smaller vectors take other paths through oneDNN; what they promise is the same.
 if(NOT JEMM_FUZZ)

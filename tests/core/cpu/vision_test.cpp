@@ -367,7 +367,7 @@ TEST_SUITE("extra") {
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = (static_cast<float>((7919 * i + 31 * i / 1000) % 256) - 127.5f) / 127.5f;
       }
-      const Matrix ours = tower.run(context, {{{{1, rows, columns}, values}}}).front();
+      const Matrix ours = std::move(tower.run(context, {{{{1, rows, columns}, values}}}).front());
       const auto name = std::to_string(rows) + "x" + std::to_string(columns);
       const SafetensorsEntry* entry = golden.find(name);
       REQUIRE_MESSAGE(entry != nullptr, name);

@@ -60,6 +60,7 @@ struct FakeTokenizer : Tokenizer {
     }
   }
   std::int32_t added_token(std::string_view) const override { return -1; }
+  std::int32_t max_id() const override { return 127; }
   std::size_t count_added_tokens(std::string_view) const override { return 0; }
   const Description& description() const override { return text; }
 };
@@ -68,10 +69,11 @@ struct FakeTokenizer : Tokenizer {
 
 TEST_CASE("a label of two tokens, of none, or one shared with another label is an error") {
   FakeTokenizer tokenizer;
+  tokenizer.text.file = "FILE";
   CHECK(label_token_ids(tokenizer)[31] == '5');
   for (const std::vector<std::int32_t>& ids : {std::vector<std::int32_t>{7, 8}, {}, {'A'}}) {
     tokenizer.answers["5"] = ids;
-    CHECK(error_of(ErrorKind::kInput, [&] { label_token_ids(tokenizer); }).find("label 5") != std::string::npos);
+    CHECK(error_of(ErrorKind::kInput, [&] { label_token_ids(tokenizer); }).find("FILE: label 5") == 0);
   }
 }
 

@@ -27,6 +27,8 @@ TEST_CASE("ids of a SentencePiece model, added tokens split off first") {
   CHECK(tokenizer->description().tokenizer_class == "LlamaTokenizer");
   CHECK(tokenizer->description().vocabulary == 288 + 5);
   CHECK(tokenizer->added_token("<|image_pad|>") == 302);
+  CHECK(tokenizer->max_id() == 304);
+  CHECK(tokenizer->description().file == std::string(kFixture) + "/tokenizer.model");
   CHECK(tokenizer->count_added_tokens("<think></think>") == 2);
   CHECK(label_token_ids(*tokenizer)[0] == encode(*tokenizer, "A")[0]);
 }
@@ -48,6 +50,7 @@ TEST_CASE("what a SentencePiece checkpoint refuses") {
   }
   files.files["tokenizer.model"] = model;
   CHECK(load_tokenizer(files)->added_token("<think>") == -1);
+  CHECK(load_tokenizer(files)->max_id() == 287);  // the pieces alone
 }
 
 }  // namespace jemm::test

@@ -58,6 +58,11 @@ TEST_CASE("both spellings of merges give the same tokenizer") {
   }
 }
 
+TEST_CASE("the largest id is the vocabulary's or an added token's") {
+  CHECK(load_small(small())->max_id() == 8);  // <|endoftext|>, which the class adds behind 7
+  CHECK(load_small(with("/model/vocab/d", 900000))->max_id() == 900000);
+}
+
 TEST_CASE("a merge's tokens need not be over the byte alphabet") {
   Json file = with("/model/vocab/中", 8);
   file["model"]["vocab"]["a中"] = 9;

@@ -109,6 +109,8 @@ TEST_CASE("typed special tokens become control ids and are counted") {
   CHECK(tokenizer->count_added_tokens("<|im_start |><|IM_START|><|im_start|") == 0);
   CHECK(tokenizer->count_added_tokens("") == 0);
   CHECK(tokenizer->description().vocabulary == 1426);
+  CHECK(tokenizer->max_id() == 1425);
+  CHECK(tokenizer->description().file == std::string(kTiny) + "/tokenizer.json");
   CHECK(tokenizer->description().tokenizer_class == "Qwen3_5Tokenizer");
 }
 
@@ -167,6 +169,7 @@ TEST_SUITE("extra") {
     const auto tokenizer = load(*extra + "/qwen-27b/base");
     CHECK(tokenizer->description().pattern == "qwen2");
     CHECK(tokenizer->description().vocabulary == 248077);
+    CHECK(tokenizer->max_id() == 248076);
     CHECK(encode(*tokenizer, "a\u07FD\u0301") == Ids{64, 155, 121, 52033});
     CHECK(encode(*tokenizer, "a  \u001Cb") == Ids{64, 220, 220, 216, 65});
     CHECK(encode(*tokenizer, "<think>\u0338") == Ids{248068, 136, 116});
