@@ -109,13 +109,13 @@ class DecideRun {
   Evaluator evaluator_;
   std::optional<AnsweredLines> answered_;  ///< set while earlier lines may be left
   std::deque<Ticket> tickets_;
-  std::uint64_t n_read_ = 0;   ///< records of all shards
+  std::uint64_t n_read_ = 0;  ///< records of all shards
   std::uint64_t n_done_ = 0;
-  std::uint64_t n_kept_ = 0;   ///< of them, answered by an earlier run
+  std::uint64_t n_kept_ = 0;  ///< of them, answered by an earlier run
   std::uint64_t n_failed_ = 0;
   std::uint64_t n_questions_ = 0;
   std::uint64_t n_undecided_ = 0;
-  bool stopped_ = false;       ///< nothing more is written
+  bool stopped_ = false;  ///< nothing more is written
 };
 
 /// What an answer depends on beside the request, the program itself included: two runs with equal
@@ -129,11 +129,10 @@ std::string DecideRun::make_fingerprint() const {
     hash.update(fmt::format("{} {};", file, base.contains(file)));
     if (base.contains(file)) hash.update(base.open(file).bytes);
   }
-  hash.update(fmt::format("{} template={} tokenizer={} temperatures={},{} threshold={}",
-                          engine_->fingerprint(), encoder_.template_sha256(),
-                          encoder_.tokenizer().description().pattern,
-                          weights_->decision().temperature, weights_->decision().mm_temperature,
-                          threshold_));
+  hash.update(fmt::format(
+      "{} template={} tokenizer={} temperatures={},{} threshold={}", engine_->fingerprint(),
+      encoder_.template_sha256(), encoder_.tokenizer().description().pattern,
+      weights_->decision().temperature, weights_->decision().mm_temperature, threshold_));
   return hash.hex().substr(0, 32);
 }
 
@@ -305,7 +304,8 @@ std::string check_share(const std::string& text) {
 }  // namespace
 
 Command add_decide(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
+  CLI::App* command =
+      app.add_subcommand("decide", "Answer requests: JSON lines in, JSON lines out");
   auto options = std::make_shared<DecideOptions>();
   command->footer(
       "Examples:\n"
@@ -319,18 +319,23 @@ Command add_decide(CLI::App& app) {
   add_model_options(*command, options->model);
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
       ->check(CLI::Validator(check_device, "DEVICE"));
-  command->add_option("--precision", "fp32, all that this build has")->check(CLI::IsMember({"fp32"}));
-  command->add_option("--lora", "unmerged, all that this build has")->check(CLI::IsMember({"unmerged"}));
+  command->add_option("--precision", "fp32, all that this build has")
+      ->check(CLI::IsMember({"fp32"}));
+  command->add_option("--lora", "unmerged, all that this build has")
+      ->check(CLI::IsMember({"unmerged"}));
   command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--batch-tokens", options->batch_tokens,
-                      "Most token rows of one pass; several requests share it")
+  command
+      ->add_option("--batch-tokens", options->batch_tokens,
+                   "Most token rows of one pass; several requests share it")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
-  command->add_option("--threshold", options->threshold,
-                      "Confidences below it are undecided; default: the adapter's")
+  command
+      ->add_option("--threshold", options->threshold,
+                   "Confidences below it are undecided; default: the adapter's")
       ->check(CLI::Validator(check_share, "SHARE"));
-  command->add_option("--fail-on-undecided", options->fail_on_undecided,
-                      "Exit 1 when more than this share of the questions is undecided")
+  command
+      ->add_option("--fail-on-undecided", options->fail_on_undecided,
+                   "Exit 1 when more than this share of the questions is undecided")
       ->check(CLI::Validator(check_share, "SHARE"));
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
   command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
@@ -345,7 +350,8 @@ Command add_decide(CLI::App& app) {
       ->needs(out)
       ->excludes(force);
   command->add_option("--format", options->as_text, "json (the default) or text, for reading")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
   add_progress_option(*command, options->progress);
   return [options] {
     if (options->resume && options->as_text) {

@@ -9,9 +9,9 @@
 
 #include "commands.h"
 #include "contract/answer.h"
+#include "exit_codes.h"
 #include "image/patches.h"
 #include "image/positions.h"
-#include "exit_codes.h"
 #include "input.h"
 #include "model.h"
 #include "output.h"
@@ -38,10 +38,10 @@ std::string question_json(const EncodedQuestion& encoded) {
       encoded.positions.empty()
           ? ""
           : fmt::format(R"(,"position_ids_sha256":"{}")", positions_sha256(encoded.positions));
-  return fmt::format(
-      R"({{"id":{},"type":"{}","candidates":[{}],"prompt":{},"token_ids":[{}]{}}})",
-      json_string(question.id), question_type_name(question.type), fmt::join(candidates, ","),
-      json_string(encoded.text), fmt::join(encoded.token_ids, ","), positions);
+  return fmt::format(R"({{"id":{},"type":"{}","candidates":[{}],"prompt":{},"token_ids":[{}]{}}})",
+                     json_string(question.id), question_type_name(question.type),
+                     fmt::join(candidates, ","), json_string(encoded.text),
+                     fmt::join(encoded.token_ids, ","), positions);
 }
 
 std::string image_json(const EncodedImage& image) {
@@ -57,10 +57,10 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
   // held: the remaining questions are checked first, then rendered again as they are written.
   constexpr std::size_t kMaxHeldBytes = std::size_t{1} << 24;
   if (record.error) throw *record.error;
-  StageTimes times;           // not shown
+  StageTimes times;  // not shown
   ImageCache no_cache(0);
-  EncodedRequest request = encoder.open(record.body, read_image_files(record),
-                                        ImageHashes::kCompute, no_cache, times);
+  EncodedRequest request =
+      encoder.open(record.body, read_image_files(record), ImageHashes::kCompute, no_cache, times);
   const std::size_t n_questions = request.request.question_count();
   std::string text = fmt::format(R"({{"id":{},"status":"ok","questions":[)", record.id);
   const auto add = [&](std::size_t i) {
@@ -100,7 +100,8 @@ int run_encode(const EncodeOptions& options) {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kRequest) throw;
       ++n_failed;
-      open = output.write(fmt::format(R"({{"id":{},"status":"error","http":422,"error":{}}})" "\n",
+      open = output.write(fmt::format(R"({{"id":{},"status":"error","http":422,"error":{}}})"
+                                      "\n",
                                       record.id, error_json(error)));
     }
     progress.update(++n_done, n_failed, inputs.fraction_read());

@@ -5,10 +5,10 @@ namespace jemm::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kGateFailed = 1,   ///< the undecided rate is over its limit
+  kGateFailed = 1,  ///< the undecided rate is over its limit
   kUsage = 2,
-  kSomeFailed = 3,   ///< some requests failed, or --max-errors was reached
-  kEngine = 4,       ///< the engine, its device or its checkpoint
+  kSomeFailed = 3,  ///< some requests failed, or --max-errors was reached
+  kEngine = 4,      ///< the engine, its device or its checkpoint
   kNoRequests = 5,
   kInputOutput = 6,  ///< unreadable file, full disk
   kInterrupted = 130,

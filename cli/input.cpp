@@ -97,8 +97,8 @@ Record parse_record(std::string line, const std::string& default_id,
     if (id == nullptr && !bare) id = find(members, "custom_id");
     if (id != nullptr) record.id = id_text(*id, bare).value_or(record.id);
     if (content != nullptr) {
-      record.body = content->key == "raw" ? json_string_value(content->value)
-                                          : std::string(content->value);
+      record.body =
+          content->key == "raw" ? json_string_value(content->value) : std::string(content->value);
     }
   } catch (const Error& error) {
     if (!bare) record.error = error;  // a bare body's own refusal is the request reader's to word
@@ -187,7 +187,8 @@ ReadStatus Inputs::next_single(Record& record) {
   const Blob content = map_file(path);
   bytes_before_ += content.bytes.size();
   const std::string stem = path.stem().string();
-  record = parse_record(std::string(content.text().substr(0, kMaxLineBytes + 1)), stem, path.parent_path());
+  record = parse_record(std::string(content.text().substr(0, kMaxLineBytes + 1)), stem,
+                        path.parent_path());
   record.id = json_string(stem);
   record.line = 1;
   return ReadStatus::kLine;
@@ -202,7 +203,8 @@ std::string Inputs::default_id(const Source& source) const {
 bool Inputs::include(const std::string& path) const {
   return std::any_of(sources_.begin(), sources_.end(), [&](const Source& source) {
     std::error_code ignored;
-    return std::filesystem::equivalent(source.path == "-" ? "/dev/stdin" : source.path, path, ignored);
+    return std::filesystem::equivalent(source.path == "-" ? "/dev/stdin" : source.path, path,
+                                       ignored);
   });
 }
 

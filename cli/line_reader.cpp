@@ -27,8 +27,8 @@ ReadStatus LineReader::next(std::string& line, Wait wait) {
   for (;;) {
     const char* begin = chunk_.data() + chunk_ofs_;
     const std::size_t n_left = chunk_.size() - chunk_ofs_;
-    const auto* end = n_left == 0 ? nullptr
-                                  : static_cast<const char*>(std::memchr(begin, '\n', n_left));
+    const auto* end =
+        n_left == 0 ? nullptr : static_cast<const char*>(std::memchr(begin, '\n', n_left));
     if (end != nullptr) {
       keep(begin, end);
       chunk_ofs_ = static_cast<std::size_t>(end - chunk_.data()) + 1;

@@ -1,7 +1,7 @@
 // jemm: a table of contents.
 #include <CLI/CLI.hpp>
-#include <map>
 #include <exception>
+#include <map>
 
 #include "base/error.h"
 #include "commands.h"
@@ -15,11 +15,15 @@ namespace {
 
 int exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kUsage: return kUsage;
-    case ErrorKind::kRequest: return kSomeFailed;
-    case ErrorKind::kIo: return kInputOutput;
+    case ErrorKind::kUsage:
+      return kUsage;
+    case ErrorKind::kRequest:
+      return kSomeFailed;
+    case ErrorKind::kIo:
+      return kInputOutput;
     case ErrorKind::kInput:
-    case ErrorKind::kDevice: return kEngine;
+    case ErrorKind::kDevice:
+      return kEngine;
   }
   return kEngine;
 }

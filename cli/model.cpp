@@ -41,7 +41,8 @@ Encoder open_encoder(const ModelFiles& model, const ModelOptions& options) {
   return Encoder(*model.files.base, {{options.tokenizer_pattern}, options.accept_template});
 }
 
-std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Tokenizer& tokenizer) {
+std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model,
+                                               const Tokenizer& tokenizer) {
   if (model.files.adapter == nullptr) {
     fail(ErrorKind::kUsage, "answering needs an adapter: --model {}+ADAPTER", model.spec.base);
   }
@@ -49,7 +50,8 @@ std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const To
       model.spec.synthetic_seed ? open_synthetic(model.files, *model.spec.synthetic_seed)
                                 : open_checkpoint(model.files);
   if (tokenizer.max_id() >= checkpoint->config().text.vocab_size) {
-    fail(ErrorKind::kInput, "{}: the tokenizer gives ids up to {}, but config.json's vocab_size is {}",
+    fail(ErrorKind::kInput,
+         "{}: the tokenizer gives ids up to {}, but config.json's vocab_size is {}",
          model.files.base->name(), tokenizer.max_id(), checkpoint->config().text.vocab_size);
   }
   return checkpoint;

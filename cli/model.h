@@ -17,7 +17,7 @@ class App;
 namespace jemm::cli {
 
 struct ModelOptions {
-  std::string model;                ///< empty: the embedded demonstration checkpoint
+  std::string model;  ///< empty: the embedded demonstration checkpoint
   std::string tokenizer_pattern;
   bool accept_template = false;
 };
@@ -38,7 +38,8 @@ Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
 /// Throws Error(kInput), or Error(kUsage) without an adapter.
 std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Tokenizer& tokenizer);
 
-/// `label_ids`: the head's rows to read. `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice) when this build or machine lacks it.
+/// `label_ids`: the head's rows to read. `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice)
+/// when this build or machine lacks it.
 std::unique_ptr<Engine> open_engine(const std::string& device,
                                     std::shared_ptr<const Checkpoint> checkpoint,
                                     std::span<const std::int32_t, 32> label_ids, int n_threads);

@@ -25,13 +25,17 @@ int open_file(const std::string& path, int flags) {
 
 }  // namespace
 
-Output Output::standard_output() { return {STDOUT_FILENO, "standard output"}; }
+Output Output::standard_output() {
+  return {STDOUT_FILENO, "standard output"};
+}
 
 Output Output::create(const std::string& path, bool force) {
   return {open_file(path, force ? O_TRUNC : O_EXCL), path};
 }
 
-Output Output::resume(const std::string& path) { return {open_file(path, 0), path}; }
+Output Output::resume(const std::string& path) {
+  return {open_file(path, 0), path};
+}
 
 Output::Output(Output&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}

@@ -39,8 +39,8 @@ class Output {
   std::string name_;
 };
 
-/// Standard output when `path` is empty, else a new file (Output::create). Throws Error(kUsage) for a
-/// file that is also read.
+/// Standard output when `path` is empty, else a new file (Output::create). Throws Error(kUsage) for
+/// a file that is also read.
 Output open_output(const std::string& path, bool force, const Inputs& inputs);
 
 }  // namespace jemm::cli

@@ -26,15 +26,17 @@ std::string duration_text(double seconds) {
 
 }  // namespace
 
-void log_line(std::string_view text) { write_error(std::string(text) + "\n"); }
+void log_line(std::string_view text) {
+  write_error(std::string(text) + "\n");
+}
 
 void add_progress_option(CLI::App& command, ProgressMode& mode) {
   command.add_option("--progress", mode, "auto, bar, plain or none")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, ProgressMode>{
-          {"auto", ProgressMode::kAuto},
-          {"bar", ProgressMode::kBar},
-          {"plain", ProgressMode::kPlain},
-          {"none", ProgressMode::kNone}}));
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, ProgressMode>{{"auto", ProgressMode::kAuto},
+                                              {"bar", ProgressMode::kBar},
+                                              {"plain", ProgressMode::kPlain},
+                                              {"none", ProgressMode::kNone}}));
 }
 
 Progress::Progress(ProgressMode mode, std::string what) : mode_(mode), what_(std::move(what)) {
@@ -43,7 +45,9 @@ Progress::Progress(ProgressMode mode, std::string what) : mode_(mode), what_(std
   }
 }
 
-Progress::~Progress() { clear(); }
+Progress::~Progress() {
+  clear();
+}
 
 void Progress::update(std::uint64_t n_done, std::uint64_t n_errors,
                       std::optional<double> fraction) {
@@ -61,8 +65,9 @@ void Progress::update(std::uint64_t n_done, std::uint64_t n_errors,
     text += fmt::format(", ETA {}", duration_text(elapsed_s / share - elapsed_s));
     if (bar) {
       const int n_full = static_cast<int>(share * kBarCells);
-      text = fmt::format("[{:-<{}}] {:3.0f}% {}", std::string(static_cast<std::size_t>(n_full), '#'),
-                         kBarCells, 100 * share, text);
+      text =
+          fmt::format("[{:-<{}}] {:3.0f}% {}", std::string(static_cast<std::size_t>(n_full), '#'),
+                      kBarCells, 100 * share, text);
     }
   }
   write_error(bar ? "\r\x1b[K" + text : text + "\n");

@@ -13,7 +13,9 @@ namespace {
 constexpr std::string_view kModelName = "JEMM";
 constexpr std::size_t kMaxDetail = 200;
 
-bool is_undecided(const Answer& answer, double threshold) { return answer.confidence < threshold; }
+bool is_undecided(const Answer& answer, double threshold) {
+  return answer.confidence < threshold;
+}
 
 std::string answers_json(const RequestResult& result) {
   std::string text = "{";
@@ -58,7 +60,8 @@ std::size_t count_undecided(const RequestResult& result, double threshold) {
 
 std::string error_json(const Error& error) {
   const std::string_view detail = first_code_points(error.what(), kMaxDetail);
-  const std::string_view type = error.type().empty() ? std::string_view("EngineError") : error.type();
+  const std::string_view type =
+      error.type().empty() ? std::string_view("EngineError") : error.type();
   return fmt::format(R"({{"error":{},"detail":{}}})", json_string(type), json_string(detail));
 }
 
@@ -66,8 +69,9 @@ std::string result_line(RequestResult& result, const ResultContext& context) {
   const std::string provenance =
       fmt::format(R"("request_sha256":"{}","engine":"{}")", context.request_sha256, context.engine);
   if (result.error) {
-    return fmt::format(R"({{"id":{},"error":{},"line":{},"jemm":{{{}}}}})" "\n", context.id,
-                       error_json(*result.error), context.line, provenance);
+    return fmt::format(R"({{"id":{},"error":{},"line":{},"jemm":{{{}}}}})"
+                       "\n",
+                       context.id, error_json(*result.error), context.line, provenance);
   }
   std::string answers;
   {

@@ -11,11 +11,11 @@ namespace jemm::cli {
 
 /// What a result line says beside the result itself.
 struct ResultContext {
-  std::string_view id;              ///< JSON text
+  std::string_view id;  ///< JSON text
   std::uint64_t line = 0;
   std::string_view request_sha256;
   std::string_view engine;
-  double threshold = 0;             ///< confidences below it are undecided
+  double threshold = 0;  ///< confidences below it are undecided
 };
 
 std::size_t count_undecided(const RequestResult& result, double threshold);

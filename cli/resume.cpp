@@ -53,15 +53,16 @@ AnsweredLines::AnsweredLines(const std::string& path) : path_(path) {
   }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail(ErrorKind::kIo, "cannot open {}: {}", path, std::strerror(errno));
-  reader_ = std::make_unique<LineReader>(fd, true, path, std::numeric_limits<std::size_t>::max() - 1);
+  reader_ =
+      std::make_unique<LineReader>(fd, true, path, std::numeric_limits<std::size_t>::max() - 1);
 }
 
 bool AnsweredLines::next(AnsweredLine& line) {
   std::string text;
   if (!reader_ || reader_->next(text, Wait::kYes) != ReadStatus::kLine) return false;
   const std::string_view beginning = R"({"id":)";
-  if (!reader_->ended() && std::string_view(text).substr(0, beginning.size()) ==
-                               beginning.substr(0, text.size())) {
+  if (!reader_->ended() &&
+      std::string_view(text).substr(0, beginning.size()) == beginning.substr(0, text.size())) {
     return false;  // a torn result line
   }
   try {

@@ -11,10 +11,10 @@ namespace jemm::cli {
 
 /// What resuming needs to know of an output line.
 struct AnsweredLine {
-  std::string id;              ///< JSON text
+  std::string id;  ///< JSON text
   std::string request_sha256;
   std::string engine;
-  bool failed = false;         ///< an error line
+  bool failed = false;  ///< an error line
   std::size_t n_questions = 0;
   std::size_t n_undecided = 0;
 };

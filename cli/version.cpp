@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/Version.hpp>
-#include <nlohmann/json.hpp>
 #include <oneapi/dnnl/dnnl.h>
 #include <openssl/crypto.h>
+#include <CLI/Version.hpp>
+#include <nlohmann/json.hpp>
 
 #include "image/decode.h"
 
@@ -14,7 +14,8 @@ namespace jemm::cli {
 std::string version_text() {
   const dnnl_version_t* dnnl = dnnl_version();
   return fmt::format(
-      "jemm {}\nbuild {}, {}\nCUDA not built in\noneDNN {}.{}.{}\n{}\nnlohmann/json {}.{}.{}\nfmt {}\nCLI11 {}\n{}",
+      "jemm {}\nbuild {}, {}\nCUDA not built in\noneDNN {}.{}.{}\n{}\nnlohmann/json {}.{}.{}\nfmt "
+      "{}\nCLI11 {}\n{}",
       JEMM_VERSION, JEMM_BUILD_TYPE, JEMM_COMPILER, dnnl->major, dnnl->minor, dnnl->patch,
       OpenSSL_version(OPENSSL_VERSION), NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
       NLOHMANN_JSON_VERSION_PATCH, FMT_VERSION, CLI11_VERSION, image_library_versions());

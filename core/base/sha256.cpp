@@ -27,7 +27,9 @@ Sha256& Sha256::update(std::span<const std::byte> bytes) {
   return *this;
 }
 
-Sha256& Sha256::update(std::string_view text) { return update(std::as_bytes(std::span(text))); }
+Sha256& Sha256::update(std::string_view text) {
+  return update(std::as_bytes(std::span(text)));
+}
 
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};
@@ -37,7 +39,11 @@ std::string Sha256::hex() {
   return text;
 }
 
-std::string sha256_hex(std::span<const std::byte> bytes) { return Sha256().update(bytes).hex(); }
-std::string sha256_hex(std::string_view text) { return Sha256().update(text).hex(); }
+std::string sha256_hex(std::span<const std::byte> bytes) {
+  return Sha256().update(bytes).hex();
+}
+std::string sha256_hex(std::string_view text) {
+  return Sha256().update(text).hex();
+}
 
 }  // namespace jemm

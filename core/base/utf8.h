@@ -25,6 +25,8 @@ std::string_view first_code_points(std::string_view text, std::size_t count);
 /// True when the text holds a surrogate, which no UTF-8 writer may emit.
 bool has_surrogate(std::string_view text);
 
-inline constexpr bool is_surrogate(char32_t c) { return c >= 0xD800 && c <= 0xDFFF; }
+inline constexpr bool is_surrogate(char32_t c) {
+  return c >= 0xD800 && c <= 0xDFFF;
+}
 
 }  // namespace jemm

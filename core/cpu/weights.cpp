@@ -79,16 +79,14 @@ LayerWeights layer_weights(const Checkpoint& checkpoint, std::size_t index) {
 }
 
 // The rows of `matrix` with the given indices, as a layer of its own in float32.
-// `where` begins the message about an index that is no row.
-Linear rows_of(const Tensor& matrix, std::span<const std::int32_t, 32> indices,
-               const std::string& where) {
+Linear rows_of(const Tensor& matrix, std::span<const std::int32_t, 32> indices) {
   const auto n_rows = static_cast<std::int64_t>(indices.size());
   const auto cols = static_cast<std::size_t>(matrix.shape[1]);
   const std::size_t row_bytes = cols * dtype_size(matrix.dtype);
   const auto values = std::make_shared<std::vector<float>>(indices.size() * cols);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < 0 || indices[i] >= matrix.shape[0]) {
-      fail(ErrorKind::kInput, "{}: label token {} is outside the head's {} rows", where, indices[i],
+      fail(ErrorKind::kInput, "label token {} is outside the head's {} rows", indices[i],
            matrix.shape[0]);
     }
     widen(matrix.dtype,
@@ -113,7 +111,7 @@ TextWeights load_text_weights(const Checkpoint& checkpoint,
   weights.final_norm = offset_norm(checkpoint, "model.language_model.norm.weight");
   weights.head = rows_of(
       checkpoint.config().tied_head ? weights.embedding : checkpoint.tensor("lm_head.weight"),
-      label_ids, checkpoint.base_files().name());
+      label_ids);
   return weights;
 }
 

@@ -23,8 +23,8 @@ enum class Stage {
 };
 inline constexpr std::size_t kStages = 11;
 inline constexpr std::array<std::string_view, kStages> kStageNames = {
-    "parse", "image.decode", "image.preprocess", "tokenize",  "plan", "upload",
-    "vision", "text",         "head",             "calibrate", "write"};
+    "parse", "image.decode", "image.preprocess", "tokenize", "plan", "upload", "vision",
+    "text",  "head",         "calibrate",        "write"};
 
 /// Milliseconds spent in each stage, and the total measured around them.
 struct StageTimes {
