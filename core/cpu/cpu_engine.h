@@ -14,7 +14,8 @@ namespace jemm {
 /// processor. A row's results are the same bits whatever else is in the pass, in whatever order,
 /// and whatever the number of threads. Weights stay as they are stored and are widened a panel at a
 /// time, so memory is that of the files and of the activations: about 4 (4 D + F + 2 conv_dim + 3
-/// value_dim) bytes a row. Throws Error(kDevice) and what the checkpoint throws.
+/// value_dim) bytes a row, and about 4 (11 Dimg + Fimg + 1536) bytes a patch of the images that are
+/// looked at together. Throws Error(kDevice) and what the checkpoint throws.
 std::unique_ptr<Engine> make_cpu_engine(std::shared_ptr<const Checkpoint> checkpoint,
                                         std::span<const std::int32_t, 32> label_ids,
                                         int n_threads = 0);

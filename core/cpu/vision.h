@@ -15,8 +15,7 @@
 
 namespace jemm::cpu {
 
-/// All float32; a patch sees the patches of its own image. Letters: P patches of all images, Dv
-/// width, Fv inner width, M patches a merged row, D width of the language model.
+/// All float32; a patch sees the patches of its own image. M: patches a merged row.
 class VisionTower {
  public:
   /// Throws what the checkpoint throws.
@@ -43,11 +42,11 @@ class VisionTower {
 
   // Activations, kept from call to call.
   Matrix patches_;             // [P, values of a patch]
-  Tiles x_, normed_, update_;  // [P, Dv]
-  Tiles q_, k_, v_;            // [P, Dv]
+  Tiles x_, normed_, update_;  // [P, Dimg]
+  Tiles q_, k_, v_;            // [P, Dimg]
   Matrix q_rows_, k_rows_, v_rows_, attended_;
-  Tiles inner_;    // [P, Fv], then [P / M, M Dv]
-  Matrix merged_;  // [P / M, M Dv], then [P / M, D]
+  Tiles inner_;    // [P, Fimg], then [P / M, M Dimg]
+  Matrix merged_;  // [P / M, M Dimg], then [P / M, D]
 };
 
 }  // namespace jemm::cpu

@@ -34,12 +34,13 @@ struct AxisTaps {
 AxisTaps axis_taps(std::int32_t index, std::int32_t size, std::int64_t side);
 
 /// x[i] += the learned positions around patch i, weighted in both directions. grid: [side, side,
-/// width]; x: [patches, width].
+/// width]; x: [P, width].
 void add_positions(Context& context, std::span<const float> grid, std::int64_t side,
                    std::span<const PatchPlace> places, Tiles& x);
 
-/// Cosine and sine [patches, Dh / 2] for rotate_head over a whole head: the first half of the
-/// angles turns with the row, the second with the column, theta^(-4i / Dh) for i < Dh / 4 in both.
+/// Cosine and sine [P, w / 2] for rotate_head over a whole head of w = Dimg / Himg: the first half
+/// of the angles turns with the row, the second with the column, theta^(-4i / w) for i < w / 4 in
+/// both.
 /// Angles are float32. Reference: Qwen3_5VisionRotaryEmbedding.
 void make_patch_rotary(const VisionConfig& config, std::span<const PatchPlace> places,
                        RotaryTable& table);

@@ -14,20 +14,20 @@ struct LayerNormWeights {
 
 struct VisionBlockWeights {
   LayerNormWeights norm1;
-  Linear q, k, v;  // [Dv, Dv]; attn.qkv holds them one below the other
-  Linear proj;     // [Dv, Dv]
+  Linear q, k, v;  // [Dimg, Dimg]; attn.qkv holds them one below the other
+  Linear proj;     // [Dimg, Dimg]
   LayerNormWeights norm2;
-  Linear fc1;  // [Fv, Dv]
-  Linear fc2;  // [Dv, Fv]
+  Linear fc1;  // [Fimg, Dimg]
+  Linear fc2;  // [Dimg, Fimg]
 };
 
 struct VisionWeights {
-  Linear patch_embed;                // [Dv, values of a patch]: channel, frame, row, column
-  std::vector<float> position_grid;  // [side, side, Dv]
+  Linear patch_embed;                // [Dimg, values of a patch]: channel, frame, row, column
+  std::vector<float> position_grid;  // [side, side, Dimg]
   std::vector<VisionBlockWeights> blocks;
-  LayerNormWeights merger_norm;  // [Dv]
-  Linear merger_fc1;             // [merge^2 Dv, merge^2 Dv]
-  Linear merger_fc2;             // [D, merge^2 Dv]
+  LayerNormWeights merger_norm;  // [Dimg]
+  Linear merger_fc1;             // [M Dimg, M Dimg]
+  Linear merger_fc2;             // [D, M Dimg]
 };
 
 /// The result refers to the checkpoint's bytes and keeps them alive. Throws what the checkpoint
