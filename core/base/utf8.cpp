@@ -1,6 +1,7 @@
 #include "base/utf8.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace jemm {
 
@@ -45,11 +46,46 @@ std::string_view first_code_points(std::string_view text, std::size_t count) {
   return text.substr(0, offset);
 }
 
-bool has_surrogate(std::string_view text) {
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] == '\xED' && static_cast<unsigned char>(text[i + 1]) >= 0xA0) return true;
+// The second byte's range is narrower behind some leads: no overlong form, nothing over U+10FFFF.
+std::size_t code_point_length(std::string_view bytes, Utf8Fault& fault) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const auto continues = [&](std::size_t i) { return (at(i) & 0xC0) == 0x80; };
+  const unsigned char lead = at(0);
+  if (lead < 0x80) return 1;
+  fault = {1, "invalid start byte"};
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  fault.reason = "invalid continuation byte";
+  for (std::size_t i = 1; i < length; ++i) {
+    if (i == bytes.size()) {
+      fault = {i, "unexpected end of data"};
+      return 0;
+    }
+    bool good = continues(i);
+    if (i == 1 && lead == 0xE0) good = good && at(1) >= 0xA0;
+    if (i == 1 && lead == 0xF0) good = good && at(1) >= 0x90;
+    if (i == 1 && lead == 0xF4) good = good && at(1) < 0x90;
+    // A surrogate's three bytes pass; cut off, they are an invalid continuation of 0xED.
+    if (i == 1 && lead == 0xED && at(1) >= 0xA0) {
+      good = good && bytes.size() >= 3 && continues(2);
+    }
+    if (!good) {
+      fault.length = i;
+      return 0;
+    }
   }
-  return false;
+  return length;
+}
+
+std::size_t skip_ascii(std::string_view bytes, std::size_t offset) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  while (offset + 8 <= bytes.size()) {
+    std::uint64_t block;
+    std::memcpy(&block, bytes.data() + offset, 8);
+    if ((block & kHighBits) != 0) break;
+    offset += 8;
+  }
+  return offset;
 }
 
 }  // namespace jemm

@@ -22,8 +22,18 @@ std::size_t count_code_points(std::string_view text);
 /// The first `count` code points of valid text.
 std::string_view first_code_points(std::string_view text, std::size_t count);
 
-/// True when the text holds a surrogate, which no UTF-8 writer may emit.
-bool has_surrogate(std::string_view text);
+/// Bytes that are no code point, as CPython reports them.
+struct Utf8Fault {
+  std::size_t length = 0;  ///< bytes that the message names
+  const char* reason = "";
+};
+
+/// Number of bytes of the code point at the start of `bytes`, which may be a surrogate; 0, and
+/// `fault` set, when there is none. Requires bytes.size() > 0.
+std::size_t code_point_length(std::string_view bytes, Utf8Fault& fault);
+
+/// An offset at or behind `offset` with nothing but ASCII between: for walks, to get on faster.
+std::size_t skip_ascii(std::string_view bytes, std::size_t offset);
 
 inline constexpr bool is_surrogate(char32_t c) {
   return c >= 0xD800 && c <= 0xDFFF;

@@ -80,7 +80,9 @@ void check_questions(const Outcome& ours, const JsonValue& golden) {
 
 bool any_prompt_has_surrogate(const Outcome& outcome) {
   for (const Question& question : outcome.questions) {
-    if (has_surrogate(question.prompt)) return true;
+    for (std::size_t offset = 0; offset < question.prompt.size();) {
+      if (is_surrogate(next_code_point(question.prompt, offset))) return true;
+    }
   }
   return false;
 }
