@@ -1,3 +1,4 @@
+// Makes the errors of refused requests.
 #include "base/error.h"
 
 namespace jemm {

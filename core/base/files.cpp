@@ -1,3 +1,4 @@
+// Files of a directory, memory-mapped.
 #include "base/files.h"
 
 #include <fcntl.h>

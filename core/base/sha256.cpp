@@ -1,3 +1,4 @@
+// SHA-256 by OpenSSL.
 #include "base/sha256.h"
 
 #include <openssl/evp.h>

@@ -1,3 +1,4 @@
+// Writes, reads, counts and checks code points.
 #include "base/utf8.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Fields of adapter_config.json to layers, ranks and scales.
 #include "checkpoint/adapter_config.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks the names, types and shapes of the pairs.
 #include "checkpoint/adapter_weights.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Opens one weight file or the shards of an index, and checks their tensors.
 #include "checkpoint/base_weights.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Fields of config.json and decision_config.json, each checked for its range.
 #include "checkpoint/config.h"
 
 #include <cmath>

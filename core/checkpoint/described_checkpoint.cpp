@@ -1,3 +1,4 @@
+// Opens and parses the small files.
 #include "checkpoint/described_checkpoint.h"
 
 #include "base/error.h"

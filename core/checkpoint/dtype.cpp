@@ -1,3 +1,4 @@
+// Sizes and names of types, and halves widened to float.
 #include "checkpoint/dtype.h"
 
 #include <cmath>

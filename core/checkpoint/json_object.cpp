@@ -1,3 +1,4 @@
+// Typed reading of members, and messages that quote untrusted text safely.
 #include "checkpoint/json_object.h"
 
 #include <algorithm>

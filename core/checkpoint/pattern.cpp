@@ -1,3 +1,4 @@
+// A matcher of regular expressions whose time is bounded.
 #include "checkpoint/pattern.h"
 
 #include <algorithm>

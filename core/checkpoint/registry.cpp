@@ -1,3 +1,4 @@
+// Lists the tensors of the language model and the vision tower.
 #include "checkpoint/registry.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks that the tensors cover the file, and finds them by name.
 #include "checkpoint/safetensors.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Walks the header and refuses what the format does not allow.
 #include "checkpoint/safetensors_header.h"
 
 #include <algorithm>

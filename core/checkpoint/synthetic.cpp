@@ -1,3 +1,4 @@
+// Fills tensors by the formula, in parallel.
 #include "checkpoint/synthetic.h"
 
 #include <algorithm>

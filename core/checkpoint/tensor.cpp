@@ -1,3 +1,4 @@
+// Sizes and text of shapes, and whole tensors widened.
 #include "checkpoint/tensor.h"
 
 #include <fmt/format.h>

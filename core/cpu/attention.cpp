@@ -1,3 +1,4 @@
+// Blocks of scores, running softmax, sums of values.
 #include "cpu/attention.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The convolution's taps over a chain of rows.
 #include "cpu/conv.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The chunks of the delta rule, head by head.
 #include "cpu/delta_rule.h"
 
 #include <algorithm>

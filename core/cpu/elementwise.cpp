@@ -1,3 +1,4 @@
+// Loops over elements.
 #include "cpu/elementwise.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Tiles of rows through a weight and its low-rank pair.
 #include "cpu/linear.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Projections, heads and gates around attention and the delta rule.
 #include "cpu/mixers.h"
 
 #include <algorithm>

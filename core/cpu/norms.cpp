@@ -1,3 +1,4 @@
+// Sums over rows and blocks, and what the norms make of them.
 #include "cpu/norms.h"
 
 #include <algorithm>

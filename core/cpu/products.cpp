@@ -1,3 +1,4 @@
+// Kernels of oneDNN by shape, made once.
 #include "cpu/products.h"
 
 #include <iterator>

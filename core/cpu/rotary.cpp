@@ -1,3 +1,4 @@
+// Angles of positions, and the rotation of pairs.
 #include "cpu/rotary.h"
 
 #include <cmath>

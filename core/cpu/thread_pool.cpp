@@ -1,3 +1,4 @@
+// Rounds of tasks, and the threads that wait for them.
 #include "cpu/thread_pool.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Copies between the layouts.
 #include "cpu/tiles.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds each layer's tensors by name and widens the small ones.
 #include "cpu/weights.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// The names, those of a layer's stages with its number.
 #include "engine/stages.h"
 
 #include <fmt/format.h>

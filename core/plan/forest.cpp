@@ -1,3 +1,4 @@
+// Adds segments and finds their rows, places and chains.
 #include "plan/forest.h"
 
 #include <algorithm>

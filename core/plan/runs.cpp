@@ -1,3 +1,4 @@
+// Segments to runs of rows.
 #include "plan/runs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Builds the trie and searches it.
 #include "tokens/added_tokens.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The characters of the alphabet to bytes, by a table.
 #include "tokens/byte_alphabet.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Text to ids: added tokens, words, merges.
 #include "tokens/byte_level_tokenizer.h"
 
 #include <algorithm>

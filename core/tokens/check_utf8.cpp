@@ -1,3 +1,4 @@
+// Finds the first fault, and makes it the error of a request.
 #include "tokens/check_utf8.h"
 
 #include "base/error.h"

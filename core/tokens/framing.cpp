@@ -1,3 +1,4 @@
+// The framing as text, known templates by their hash, the labels' ids.
 #include "tokens/framing.h"
 
 #include <algorithm>

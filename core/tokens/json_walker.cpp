@@ -1,3 +1,4 @@
+// Strings, numbers, brackets, and how deep they go.
 #include "tokens/json_walker.h"
 
 #include <algorithm>

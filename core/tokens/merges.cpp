@@ -1,3 +1,4 @@
+// Merges short words by scanning, long ones by a heap.
 #include "tokens/merges.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Decomposes, sorts marks and composes, where the quick check fails.
 #include "tokens/nfc.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Parts of text between added tokens through the library.
 #include "tokens/sentencepiece_tokenizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The branches of the pattern, in its order.
 #include "tokens/splitter.h"
 
 #include "tokens/unicode_classes.h"

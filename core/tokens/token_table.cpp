@@ -1,3 +1,4 @@
+// Open addressing with a keyed hash.
 #include "tokens/token_table.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Chooses the tokenizer by the files that are there.
 #include "tokens/tokenizer.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+// The sections of tokenizer.json, each checked.
 #include "tokens/tokenizer_json.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads classes, settings and added tokens of the configuration.
 #include "tokens/tokenizer_rules.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Fills the table of classes, one entry for each code point.
 #include "tokens/unicode_classes.h"
 
 #include <algorithm>
