@@ -62,8 +62,7 @@ BaseWeights::BaseWeights(const FileSource& base, const TensorRegistry& registry)
 
 void BaseWeights::read_file(const FileSource& base, const std::string& name) {
   files_.push_back({name, base.open(name)});
-  shards_.push_back(
-      std::make_unique<SafetensorsFile>(files_.back().blob, base.path(name)));
+  shards_.push_back(std::make_unique<SafetensorsFile>(files_.back().blob, base.path(name)));
 }
 
 void BaseWeights::read_sharded(const FileSource& base) {

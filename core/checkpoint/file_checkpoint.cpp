@@ -46,8 +46,7 @@ class FileCheckpoint final : public DescribedCheckpoint {
     if (files.adapter == nullptr) return;
     const Blob weights = files.adapter->open(kAdapterWeights);
     hashed_.push_back({std::string("adapter/") + kAdapterWeights, weights});
-    adapter_.emplace(SafetensorsFile(weights, files.adapter->path(kAdapterWeights)),
-                     targets());
+    adapter_.emplace(SafetensorsFile(weights, files.adapter->path(kAdapterWeights)), targets());
   }
 
   std::string fingerprint() const override {

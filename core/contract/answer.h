@@ -10,11 +10,11 @@
 
 namespace jemm {
 
-/// Probabilities, p_i = exp(x_i - logaddexp(x_0, ..., x_n)) with x = logits / temperature, in double,
-/// the logarithm reduced from left to right. Source: model.py, softmax. The reference's last exp is
-/// numpy's own, which differs from libm's in the last bit on about one value in fifteen.
-/// logits: [n] with n >= 1. Throws Error(kDevice) when a logit, or one over the temperature, is not
-/// finite; behind that check every probability is.
+/// Probabilities, p_i = exp(x_i - logaddexp(x_0, ..., x_n)) with x = logits / temperature, in
+/// double, the logarithm reduced from left to right. Source: model.py, softmax. The reference's
+/// last exp is numpy's own, which differs from libm's in the last bit on about one value in
+/// fifteen. logits: [n] with n >= 1. Throws Error(kDevice) when a logit, or one over the
+/// temperature, is not finite; behind that check every probability is.
 std::vector<double> calibrate(std::span<const float> logits, double temperature);
 
 /// The answer of one question.

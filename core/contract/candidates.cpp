@@ -65,9 +65,12 @@ std::vector<Candidate> score_candidates(const std::optional<JsonValue>& criteria
 std::vector<Candidate> make_candidates(QuestionType type, const JsonValue& question) {
   const std::optional<JsonValue> criteria = question.find("criteria");
   switch (type) {
-    case QuestionType::kChoice: return choice_candidates(criteria);
-    case QuestionType::kNoul: return noul_candidates(criteria);
-    default: return score_candidates(criteria);
+    case QuestionType::kChoice:
+      return choice_candidates(criteria);
+    case QuestionType::kNoul:
+      return noul_candidates(criteria);
+    default:
+      return score_candidates(criteria);
   }
 }
 

@@ -16,10 +16,11 @@ std::string_view decode_json_bytes(std::string_view bytes) {
     if (length == 0) {
       const std::string where =
           fault.length == 1
-              ? fmt::format("byte {:#04x} in position {}", static_cast<unsigned char>(bytes[offset]), offset)
+              ? fmt::format("byte {:#04x} in position {}",
+                            static_cast<unsigned char>(bytes[offset]), offset)
               : fmt::format("bytes in position {}-{}", offset, offset + fault.length - 1);
-      throw Error::request("UnicodeDecodeError", fmt::format("'utf-8' codec can't decode {}: {}",
-                                                             where, fault.reason));
+      throw Error::request("UnicodeDecodeError",
+                           fmt::format("'utf-8' codec can't decode {}: {}", where, fault.reason));
     }
     offset = skip_ascii(bytes, offset + length);
   }

@@ -14,9 +14,9 @@ struct JsonMember {
 };
 
 /// Members of an object, in order, duplicates included. The text is cut at its brackets and commas,
-/// not checked: for valid JSON the members are right, and whoever reads a value checks it. A leading
-/// byte order mark is passed over. Throws Error::request when the text has not the form of an object.
-/// `keys`: only members with one of these; all when empty.
+/// not checked: for valid JSON the members are right, and whoever reads a value checks it. A
+/// leading byte order mark is passed over. Throws Error::request when the text has not the form of
+/// an object. `keys`: only members with one of these; all when empty.
 std::vector<JsonMember> json_members(std::string_view text,
                                      std::span<const std::string_view> keys = {});
 

@@ -15,7 +15,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_digit(int c) { return c >= '0' && c <= '9'; }
+bool is_digit(int c) {
+  return c >= '0' && c <= '9';
+}
 
 /// The value of a JSON float, correctly rounded; what is out of range becomes 0 or infinity.
 double float_value(std::string_view text) {
@@ -47,7 +49,9 @@ double float_value(std::string_view text) {
 
 }  // namespace
 
-JsonDocument parse_json(std::string_view text) { return JsonReader(text).read(); }
+JsonDocument parse_json(std::string_view text) {
+  return JsonReader(text).read();
+}
 
 JsonDocument JsonReader::read() {
   if (text_.size() > std::numeric_limits<std::uint32_t>::max()) {
@@ -69,18 +73,32 @@ JsonDocument JsonReader::read() {
 
 void JsonReader::read_value() {
   switch (peek()) {
-    case '"': return read_string(JsonKind::kString);
-    case '{': return open(JsonKind::kDict);
-    case '[': return open(JsonKind::kList);
-    case 'n': if (read_word("null", JsonKind::kNull)) return; break;
-    case 't': if (read_word("true", JsonKind::kTrue)) return; break;
-    case 'f': if (read_word("false", JsonKind::kFalse)) return; break;
+    case '"':
+      return read_string(JsonKind::kString);
+    case '{':
+      return open(JsonKind::kDict);
+    case '[':
+      return open(JsonKind::kList);
+    case 'n':
+      if (read_word("null", JsonKind::kNull)) return;
+      break;
+    case 't':
+      if (read_word("true", JsonKind::kTrue)) return;
+      break;
+    case 'f':
+      if (read_word("false", JsonKind::kFalse)) return;
+      break;
     case 'N':
       if (read_float_word("NaN", std::numeric_limits<double>::quiet_NaN())) return;
       break;
-    case 'I': if (read_float_word("Infinity", kInfinity)) return; break;
-    case '-': if (read_float_word("-Infinity", -kInfinity)) return; break;
-    default: break;
+    case 'I':
+      if (read_float_word("Infinity", kInfinity)) return;
+      break;
+    case '-':
+      if (read_float_word("-Infinity", -kInfinity)) return;
+      break;
+    default:
+      break;
   }
   read_number();
 }
@@ -151,7 +169,9 @@ bool JsonReader::read_float_word(std::string_view word, double value) {
 
 void JsonReader::read_number() {
   const std::size_t start = pos_;
-  const auto skip_digits = [this] { while (is_digit(peek())) ++pos_; };
+  const auto skip_digits = [this] {
+    while (is_digit(peek())) ++pos_;
+  };
   if (peek() == '-') ++pos_;
   if (!is_digit(peek())) {
     pos_ = start;
@@ -167,14 +187,20 @@ void JsonReader::read_number() {
   if (const std::size_t mark = pos_; peek() == '.') {
     ++pos_;
     skip_digits();
-    if (pos_ == mark + 1) pos_ = mark; else is_float = true;
+    if (pos_ == mark + 1)
+      pos_ = mark;
+    else
+      is_float = true;
   }
   if (const std::size_t mark = pos_; peek() == 'e' || peek() == 'E') {
     ++pos_;
     if (peek() == '+' || peek() == '-') ++pos_;
     const std::size_t digits = pos_;
     skip_digits();
-    if (pos_ == digits) pos_ = mark; else is_float = true;
+    if (pos_ == digits)
+      pos_ = mark;
+    else
+      is_float = true;
   }
   const std::string_view number = text_.substr(start, pos_ - start);
   if (!is_float) return push_integer(number);
@@ -218,10 +244,10 @@ void JsonReader::fail_at(std::string_view message, std::size_t offset) const {
   const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
   std::size_t line = 1;
   for (const char c : before) line += c == '\n';
-  throw Error::request("JSONDecodeError",
-                       fmt::format("{}: line {} column {} (char {})", message, line,
-                                   count_code_points(before.substr(line_start)) + 1,
-                                   count_code_points(before)));
+  throw Error::request(
+      "JSONDecodeError",
+      fmt::format("{}: line {} column {} (char {})", message, line,
+                  count_code_points(before.substr(line_start)) + 1, count_code_points(before)));
 }
 
 }  // namespace jemm

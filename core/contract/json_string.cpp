@@ -5,8 +5,12 @@
 namespace jemm {
 namespace {
 
-constexpr bool is_high_surrogate(char32_t c) { return c >= 0xD800 && c <= 0xDBFF; }
-constexpr bool is_low_surrogate(char32_t c) { return c >= 0xDC00 && c <= 0xDFFF; }
+constexpr bool is_high_surrogate(char32_t c) {
+  return c >= 0xD800 && c <= 0xDBFF;
+}
+constexpr bool is_low_surrogate(char32_t c) {
+  return c >= 0xDC00 && c <= 0xDFFF;
+}
 
 /// Four hexadecimal digits, or nothing.
 std::optional<char32_t> hex4(std::string_view text) {
@@ -27,13 +31,22 @@ std::optional<char32_t> hex4(std::string_view text) {
 
 char simple_escape(char c) {
   switch (c) {
-    case '"': case '\\': case '/': return c;
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'n': return '\n';
-    case 'r': return '\r';
-    case 't': return '\t';
-    default: return 0;
+    case '"':
+    case '\\':
+    case '/':
+      return c;
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    default:
+      return 0;
   }
 }
 

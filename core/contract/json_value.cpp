@@ -3,7 +3,9 @@
 
 namespace jemm {
 
-JsonValue JsonDocument::root() const { return {*this, 0}; }
+JsonValue JsonDocument::root() const {
+  return {*this, 0};
+}
 
 std::uint32_t JsonDocument::behind(std::uint32_t index) const {
   const JsonNode& node = nodes_[index];
@@ -38,7 +40,9 @@ void JsonCursor::skip_dropped() {
   }
 }
 
-std::string_view JsonCursor::key() const { return document_->text_of(document_->nodes_[index_]); }
+std::string_view JsonCursor::key() const {
+  return document_->text_of(document_->nodes_[index_]);
+}
 
 JsonValue JsonCursor::value() const {
   return {*document_, in_dict_ ? document_->nodes_[index_].link() : index_};

@@ -52,13 +52,27 @@ void append_json_string(std::string& out, std::string_view text, Surrogates surr
     const std::size_t start = offset;
     const char32_t c = next_code_point(text, offset);
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (c < 0x20 || (surrogates == Surrogates::kEscaped && is_surrogate(c))) {
           out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(c));
@@ -87,14 +101,23 @@ std::string json_float(double value) {
 void append_scalar(std::string& out, JsonValue value, Style style) {
   const bool json = style == Style::kJson;
   switch (value.kind()) {
-    case JsonKind::kNull: out += json ? "null" : "None"; break;
-    case JsonKind::kFalse: out += json ? "false" : "False"; break;
-    case JsonKind::kTrue: out += json ? "true" : "True"; break;
-    case JsonKind::kInt: out += value.text(); break;
+    case JsonKind::kNull:
+      out += json ? "null" : "None";
+      break;
+    case JsonKind::kFalse:
+      out += json ? "false" : "False";
+      break;
+    case JsonKind::kTrue:
+      out += json ? "true" : "True";
+      break;
+    case JsonKind::kInt:
+      out += value.text();
+      break;
     case JsonKind::kFloat:
       out += json ? json_float(value.number()) : python_float(value.number());
       break;
-    default: append_text(out, value.text(), style);
+    default:
+      append_text(out, value.text(), style);
   }
 }
 
@@ -141,13 +164,17 @@ std::string python_repr(std::string_view text) {
   return out;
 }
 
-std::string python_repr(JsonValue value) { return write(value, Style::kPython); }
+std::string python_repr(JsonValue value) {
+  return write(value, Style::kPython);
+}
 
 std::string python_str(JsonValue value) {
   return value.is_string() ? std::string(value.text()) : python_repr(value);
 }
 
-std::string compact_json(JsonValue value) { return write(value, Style::kJson); }
+std::string compact_json(JsonValue value) {
+  return write(value, Style::kJson);
+}
 
 std::string json_string(std::string_view text) {
   std::string out;

@@ -12,7 +12,9 @@
 namespace jemm {
 namespace {
 
-[[noreturn]] void refuse(const std::string& detail) { throw Error::request("ValueError", detail); }
+[[noreturn]] void refuse(const std::string& detail) {
+  throw Error::request("ValueError", detail);
+}
 
 /// The state as the prompt shows it: text as it is, anything else as compact JSON, stripped.
 std::string state_text(const std::optional<JsonValue>& state) {
@@ -55,15 +57,18 @@ std::string render_prompt(std::string_view state, const JsonValue& question,
 
 std::string_view question_type_name(QuestionType type) {
   switch (type) {
-    case QuestionType::kChoice: return "choice";
-    case QuestionType::kNoul: return "noul";
-    default: return "score";
+    case QuestionType::kChoice:
+      return "choice";
+    case QuestionType::kNoul:
+      return "noul";
+    default:
+      return "score";
   }
 }
 
 Error too_many_images() {
-  return Error::request("ValueError", fmt::format("images must be a list of at most {} base64 strings",
-                                                  kMaxImages));
+  return Error::request(
+      "ValueError", fmt::format("images must be a list of at most {} base64 strings", kMaxImages));
 }
 
 struct Request::Body {
@@ -102,7 +107,9 @@ Request Request::parse(std::string_view bytes) {
   return Request(std::move(body));
 }
 
-std::string_view Request::state() const { return body_->state; }
+std::string_view Request::state() const {
+  return body_->state;
+}
 
 std::size_t Request::image_count(std::size_t n_more) const {
   const std::optional<JsonValue>& images = body_->images;
@@ -124,7 +131,9 @@ void Request::check_questions() const {
   if (body_->questions.empty()) refuse("no questions");
 }
 
-std::size_t Request::question_count() const { return body_->questions.size(); }
+std::size_t Request::question_count() const {
+  return body_->questions.size();
+}
 
 Question Request::question(std::size_t i) const {
   const auto& [id, value] = body_->questions.at(i);

@@ -1,5 +1,6 @@
 // A request body as the reference reads it: state, images, questions, and the prompt text of each
-// question. Knows no tokens and no tensors. Rules: Python's (CPython 3.12) json, str, repr and bool.
+// question. Knows no tokens and no tensors. Rules: Python's (CPython 3.12) json, str, repr and
+// bool.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ std::string_view question_type_name(QuestionType type);  // "choice", "noul", "s
 
 /// One question with everything that its answer needs.
 struct Question {
-  std::string id;                       ///< may hold lone surrogates
+  std::string id;  ///< may hold lone surrogates
   QuestionType type = QuestionType::kChoice;
   std::vector<std::string> candidates;  ///< candidate ids, 2 to 32, in label order
   std::string prompt;                   ///< "State:\n...", without chat framing
@@ -30,12 +31,13 @@ struct Question {
 /// What more than 4 images are refused with.
 Error too_many_images();
 
-/// A parsed body. The reference's order of evaluation is: parse (size, JSON, object), every image in
-/// turn, check_questions, then question 0, 1, ...; the caller keeps it, and the first error counts.
-/// Every member throws Error::request with the reference's exception type and detail.
+/// A parsed body. The reference's order of evaluation is: parse (size, JSON, object), every image
+/// in turn, check_questions, then question 0, 1, ...; the caller keeps it, and the first error
+/// counts. Every member throws Error::request with the reference's exception type and detail.
 class Request {
  public:
-  /// `body`: the raw bytes. Throws for size, encoding, JSON syntax, nesting over 900, not an object.
+  /// `body`: the raw bytes. Throws for size, encoding, JSON syntax, nesting over 900, not an
+  /// object.
   static Request parse(std::string_view body);
 
   Request(Request&&) noexcept;

@@ -51,8 +51,8 @@ struct TextWeights {
 /// A tensor's values, widened.
 std::vector<float> floats(const Checkpoint& checkpoint, const std::string& name);
 
-/// Throws Error(kInput) for tensors that are not there and for label ids outside the vocabulary. The
-/// result refers to the checkpoint's bytes and keeps them alive.
+/// Throws Error(kInput) for tensors that are not there and for label ids outside the vocabulary.
+/// The result refers to the checkpoint's bytes and keeps them alive.
 TextWeights load_text_weights(const Checkpoint& checkpoint,
                               std::span<const std::int32_t, 32> label_ids);
 

@@ -1,4 +1,4 @@
-// The names, those of a layer's stages with its number.
+// How a layer is named as a stage.
 #include "engine/stages.h"
 
 #include <fmt/format.h>

@@ -41,7 +41,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const std::string& name
       const char byte = tokens[first].content[depth];
       std::size_t end = first;
       while (end < last && tokens[end].content[depth] == byte) ++end;
-      edges_.push_back({static_cast<unsigned char>(byte), static_cast<std::uint32_t>(nodes_.size())});
+      edges_.push_back(
+          {static_cast<unsigned char>(byte), static_cast<std::uint32_t>(nodes_.size())});
       if (depth == 0) starts_[static_cast<unsigned char>(byte)] = true;
       nodes_.emplace_back();
       ranges.push_back({first, end, depth + 1});

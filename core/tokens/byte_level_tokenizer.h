@@ -23,7 +23,9 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const override;
   std::int32_t added_token(std::string_view content) const override { return added_.id(content); }
   std::int32_t max_id() const override;
-  std::size_t count_added_tokens(std::string_view text) const override { return added_.count(text); }
+  std::size_t count_added_tokens(std::string_view text) const override {
+    return added_.count(text);
+  }
   const Description& description() const override { return description_; }
 
  private:

@@ -32,7 +32,8 @@ std::pair<std::string, std::string> find_template(const FileSource& files) {
   if (files.contains(kConfigFile)) {
     const Blob blob = files.open(kConfigFile);
     const nlohmann::json config = parse_small_json(blob.text(), files.path(kConfigFile));
-    if (config.is_object() && config.contains("chat_template") && config["chat_template"].is_string()) {
+    if (config.is_object() && config.contains("chat_template") &&
+        config["chat_template"].is_string()) {
       return {config["chat_template"].get<std::string>(), files.path(kConfigFile)};
     }
   }
@@ -63,8 +64,10 @@ std::string check_chat_template(const FileSource& files, bool accept_unknown) {
   const bool known = std::find(std::begin(kKnownTemplates), std::end(kKnownTemplates), hash) !=
                      std::end(kKnownTemplates);
   if (!known && !accept_unknown) {
-    fail(ErrorKind::kInput, "{}: unknown chat template, SHA-256 {}; accept it only when it renders "
-         "the same framing", name, hash);
+    fail(ErrorKind::kInput,
+         "{}: unknown chat template, SHA-256 {}; accept it only when it renders "
+         "the same framing",
+         name, hash);
   }
   return hash;
 }

@@ -87,7 +87,8 @@ JsonWalker::StringEnd JsonWalker::find_string_end(std::size_t offset) const {
     }
     if (static_cast<unsigned char>(byte) < 0x20) break;
   }
-  jemm::fail(ErrorKind::kInput, "{}: a string that starts at byte {} is not closed", name_, offset_);
+  jemm::fail(ErrorKind::kInput, "{}: a string that starts at byte {} is not closed", name_,
+             offset_);
 }
 
 std::string_view JsonWalker::string() {

@@ -50,9 +50,9 @@ void MergeTable::apply_short(std::vector<std::int32_t>& word) const {
   std::size_t n = word.size();
   for (std::size_t i = 0; i + 1 < n; ++i) merges[i] = find(word[i], word[i + 1]);
   while (n > 1) {
-    const auto best = std::min_element(
-        merges.begin(), merges.begin() + static_cast<std::ptrdiff_t>(n - 1),
-        [](const Merge& a, const Merge& b) { return a.rank < b.rank; });
+    const auto best =
+        std::min_element(merges.begin(), merges.begin() + static_cast<std::ptrdiff_t>(n - 1),
+                         [](const Merge& a, const Merge& b) { return a.rank < b.rank; });
     if (best->rank == kNoMerge) break;
     const auto i = static_cast<std::size_t>(best - merges.begin());
     word[i] = best->id;

@@ -27,7 +27,8 @@ struct Decomposition {
   char32_t composite, first, second;  // second: 0 when the composite stands for one code point
   bool recomposes;                    // the pair becomes the composite again
 };
-constexpr Decomposition kDecompositions[] = {  // sorted by composite
+constexpr Decomposition kDecompositions[] = {
+// sorted by composite
 #define JEMM_NFC_DECOMPOSITIONS
 #include "nfc_9.inc"
 #undef JEMM_NFC_DECOMPOSITIONS
@@ -50,7 +51,7 @@ struct Composition {
 
 struct Data {
   std::array<std::uint8_t, kLimit> combining_class;
-  std::array<bool, kLimit> unsettled;  // NFC_Quick_Check is No or Maybe
+  std::array<bool, kLimit> unsettled;     // NFC_Quick_Check is No or Maybe
   std::vector<Composition> compositions;  // sorted by pair
 
   Data() {
@@ -110,9 +111,8 @@ void reorder(std::vector<Character>& text) {
       ++it;
       continue;
     }
-    const auto end = std::find_if(it, text.end(), [](const Character& c) {
-      return c.combining_class == 0;
-    });
+    const auto end =
+        std::find_if(it, text.end(), [](const Character& c) { return c.combining_class == 0; });
     std::stable_sort(it, end, [](const Character& a, const Character& b) {
       return a.combining_class < b.combining_class;
     });

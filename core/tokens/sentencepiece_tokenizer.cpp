@@ -39,7 +39,9 @@ class SentencePieceTokenizer : public Tokenizer {
   std::int32_t max_id() const override {
     return std::max(processor_.GetPieceSize() - 1, added_.max_id());
   }
-  std::size_t count_added_tokens(std::string_view text) const override { return added_.count(text); }
+  std::size_t count_added_tokens(std::string_view text) const override {
+    return added_.count(text);
+  }
   const Description& description() const override { return description_; }
 
  private:

@@ -6,8 +6,12 @@
 namespace jemm {
 namespace {
 
-bool is_newline(char byte) { return byte == '\r' || byte == '\n'; }
-char lower(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte; }
+bool is_newline(char byte) {
+  return byte == '\r' || byte == '\n';
+}
+char lower(char byte) {
+  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte;
+}
 
 }  // namespace
 
@@ -51,8 +55,8 @@ std::size_t Splitter::contraction_end(std::size_t offset) const {
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return offset + 2;
   if (rest.size() < 2) return offset;
   const char second = lower(rest[1]);
-  const bool pair = (second == 'e' && (first == 'r' || first == 'v')) ||
-                    (second == 'l' && first == 'l');
+  const bool pair =
+      (second == 'e' && (first == 'r' || first == 'v')) || (second == 'l' && first == 'l');
   return pair ? offset + 3 : offset;
 }
 

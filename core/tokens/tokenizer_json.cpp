@@ -167,10 +167,12 @@ MergeTable read_merges(std::string_view text, const std::string& name, const Tok
 // The model's settings that change the ids must have the value of plain byte-level BPE.
 void check_model(const Members& model, const std::string& name) {
   const Json type = value_or_null(model, "type", name);
-  if (type != "BPE") fail(ErrorKind::kInput, "{}.type: {} is not built, only BPE", name, type.dump());
+  if (type != "BPE")
+    fail(ErrorKind::kInput, "{}.type: {} is not built, only BPE", name, type.dump());
   const auto refuse = [&](std::string_view key, std::initializer_list<Json> allowed) {
     const Json value = value_or_null(model, key, name);
-    if (value.is_null() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+    if (value.is_null() || std::find(allowed.begin(), allowed.end(), value) != allowed.end())
+      return;
     fail(ErrorKind::kInput, "{}.{}: {} is not built", name, key, value.dump());
   };
   refuse("dropout", {0});
@@ -258,7 +260,8 @@ AddedToken read_added_token(const Json& entry, const std::string& where) {
   AddedToken token{entry["content"].get<std::string>(), -1};
   for (const auto& [key, value] : entry.items()) {
     if (key == "content" || key == "id" || key == "special" || key == "__type") continue;
-    const bool known = key == "single_word" || key == "lstrip" || key == "rstrip" || key == "normalized";
+    const bool known =
+        key == "single_word" || key == "lstrip" || key == "rstrip" || key == "normalized";
     if (!known) fail(ErrorKind::kInput, "{}: unknown field {}", where, key);
     if (value != false) fail(ErrorKind::kInput, "{}.{}: {} is not built", where, key, value.dump());
   }
@@ -274,11 +277,11 @@ TokenizerFile read_tokenizer_json(std::string_view text, const std::string& name
   Members model;
   const auto read_model = [&](std::string_view key) {
     if (key != "model") return false;
-    model = members(walker, model_name,
-                    {"type", "dropout", "unk_token", "continuing_subword_prefix",
-                     "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
-                     "merges"},
-                    [](std::string_view) { return false; });
+    model =
+        members(walker, model_name,
+                {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                 "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"},
+                [](std::string_view) { return false; });
     return true;
   };
   const Members top = members(walker, name,
@@ -291,7 +294,8 @@ TokenizerFile read_tokenizer_json(std::string_view text, const std::string& name
     value_or_null(top, unread, name);  // must at least be JSON
   }
   check_model(model, model_name);
-  FileRules rules = read_pre_tokenizer(value_or_null(top, "pre_tokenizer", name), name + ": pre_tokenizer");
+  FileRules rules =
+      read_pre_tokenizer(value_or_null(top, "pre_tokenizer", name), name + ": pre_tokenizer");
   rules.nfc = read_normalizer(value_or_null(top, "normalizer", name), name + ": normalizer");
 
   TokenizerFile file{{}, {}, 0, MergeTable(0), {}, std::move(rules)};

@@ -49,7 +49,8 @@ RuleSource source_of_class(const std::string& tokenizer_class, const std::string
     return RuleSource::kFile;
   }
   if (tokenizer_class.empty()) {
-    fail(ErrorKind::kInput, "{}: no tokenizer_class, and model_type {} gives none", name, model_type);
+    fail(ErrorKind::kInput, "{}: no tokenizer_class, and model_type {} gives none", name,
+         model_type);
   }
   fail(ErrorKind::kInput, "{}: tokenizer_class {} is not built", name, tokenizer_class);
 }
@@ -74,7 +75,8 @@ void refuse_settings(const FileSource& files, const Json& config) {
 std::vector<AddedToken> decoder_tokens(const Json& config, const std::string& name) {
   std::vector<AddedToken> tokens;
   const Json decoder = config.value("added_tokens_decoder", Json::object());
-  if (!decoder.is_object()) fail(ErrorKind::kInput, "{}: added_tokens_decoder is not an object", name);
+  if (!decoder.is_object())
+    fail(ErrorKind::kInput, "{}: added_tokens_decoder is not an object", name);
   for (const auto& [key, entry] : decoder.items()) {
     const std::string where = fmt::format("{}: added_tokens_decoder[{}]", name, key);
     AddedToken token = read_added_token(entry, where);
@@ -160,7 +162,8 @@ void add_special_tokens(const FileSource& files, const Json& config, bool with_d
 
 // Gives each token the id that the reference gives it: the vocabulary's own, else the next free
 // one. A declared id that differs is an error: the reference would not follow it.
-void assign_ids(std::vector<AddedToken>& tokens, const TokenizerFile& file, const std::string& name) {
+void assign_ids(std::vector<AddedToken>& tokens, const TokenizerFile& file,
+                const std::string& name) {
   std::int64_t highest = -1;
   const auto n_vocabulary = static_cast<std::int64_t>(file.n_vocabulary);
   for (AddedToken& token : tokens) {
@@ -200,8 +203,8 @@ std::vector<AddedToken> all_added_tokens(const FileSource& files, Json config,
 }  // namespace
 
 std::string configured_class(const FileSource& files) {
-  const std::string named = string_or_empty(read_object(files, kConfig), "tokenizer_class",
-                                            files.path(kConfig));
+  const std::string named =
+      string_or_empty(read_object(files, kConfig), "tokenizer_class", files.path(kConfig));
   if (!named.empty()) return named;
   return string_or_empty(read_object(files, "config.json"), "tokenizer_class",
                          files.path("config.json"));
@@ -220,15 +223,16 @@ TokenizerRules choose_rules(const FileSource& files, const TokenizerFile& file,
   } else if (options.pattern == "qwen3_5") {
     source = RuleSource::kQwen3_5Class;
   } else if (options.pattern.empty()) {
-    const std::string model_type = string_or_empty(read_object(files, "config.json"), "model_type",
-                                                   files.path("config.json"));
+    const std::string model_type =
+        string_or_empty(read_object(files, "config.json"), "model_type", files.path("config.json"));
     source = source_of_class(rules.tokenizer_class, model_type, files.path(kConfig));
   } else if (options.pattern != "file") {
     fail(ErrorKind::kUsage, "unknown split pattern {}: qwen2, qwen3_5 or file", options.pattern);
   }
   if (source == RuleSource::kFile) {
     if (!file.rules.pattern) {
-      fail(ErrorKind::kInput, "{}: pre_tokenizer: {}", files.path("tokenizer.json"), file.rules.problem);
+      fail(ErrorKind::kInput, "{}: pre_tokenizer: {}", files.path("tokenizer.json"),
+           file.rules.problem);
     }
     rules.pattern = *file.rules.pattern;
     rules.nfc = file.rules.nfc;

@@ -1,4 +1,5 @@
-// Which rules the reference follows for a checkpoint's tokenizer: pattern, normaliser, added tokens.
+// Which rules the reference follows for a checkpoint's tokenizer: pattern, normaliser, added
+// tokens.
 #pragma once
 
 #include <string>

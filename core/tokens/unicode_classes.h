@@ -1,4 +1,5 @@
-// The classes of code points that the split pattern asks for. Unicode 16.0, the reference's version.
+// The classes of code points that the split pattern asks for. Unicode 16.0, the reference's
+// version.
 #pragma once
 
 #include <array>

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "contract/answer.h"
-#include "core/contract/golden_lines.h"
 #include "contract/python_text.h"
+#include "core/contract/golden_lines.h"
 
 namespace jemm {
 namespace {
@@ -46,7 +46,9 @@ struct Counts {
   std::size_t same_text = 0;
 };
 
-bool close(double a, double b) { return std::abs(a - b) <= 1e-15 * std::abs(b); }
+bool close(double a, double b) {
+  return std::abs(a - b) <= 1e-15 * std::abs(b);
+}
 
 /// One answer of a golden's response against ours from its logits.
 void check_answer(const JsonValue& question, const JsonValue& golden, double temperature,
@@ -132,9 +134,9 @@ TEST_CASE("probabilities of hand-worked logits") {
 }
 
 TEST_CASE("a logit that is not finite is an engine error") {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity(),
-                          -std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+        -std::numeric_limits<float>::infinity()}) {
     try {
       calibrate(std::vector<float>{0.0f, bad}, 1.0);
       FAIL("accepted");
@@ -163,8 +165,7 @@ TEST_CASE("a temperature that makes a finite logit infinite or no number is an e
 }
 
 TEST_CASE("ties choose the first, fields keep the reference's order") {
-  const Answer choice =
-      make_answer(make_question(QuestionType::kChoice, {"b", "a"}), {0.5, 0.5});
+  const Answer choice = make_answer(make_question(QuestionType::kChoice, {"b", "a"}), {0.5, 0.5});
   CHECK(choice.winner == 0);
   CHECK(answer_json(choice) ==
         R"({"type":"choice","choice":"b","probabilities":{"b":0.5,"a":0.5},"confidence":0.5})");
@@ -189,7 +190,8 @@ TEST_CASE("the expected value is CPython's compensated sum") {
 }
 
 TEST_CASE("ids are written as JSON: controls escaped, lone surrogates as escapes") {
-  CHECK(json_string("a\"\\/\b\f\n\r\t\x01\x1F\x7F") == R"("a\"\\/\b\f\n\r\t\u0001\u001f)" "\x7F\"");
+  CHECK(json_string("a\"\\/\b\f\n\r\t\x01\x1F\x7F") == R"("a\"\\/\b\f\n\r\t\u0001\u001f)"
+                                                       "\x7F\"");
   CHECK(json_string(std::string_view("a\0b", 3)) == R"("a\u0000b")");
   CHECK(json_string("\xC3\xA9\xE2\x80\xA8\xF0\x9F\x99\x82") ==
         "\"\xC3\xA9\xE2\x80\xA8\xF0\x9F\x99\x82\"");

@@ -6,15 +6,16 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "core/contract/golden_lines.h"
 #include "contract/request.h"
+#include "core/contract/golden_lines.h"
 #include "image/envelope.h"
 
 namespace jemm {
 namespace {
 
 constexpr std::string_view kHead =
-    "<|im_start|>system\nChoose the best available candidate for the question using only the supplied "
+    "<|im_start|>system\nChoose the best available candidate for the question using only the "
+    "supplied "
     "state. Return exactly one candidate label.<|im_end|>\n<|im_start|>user\n";
 constexpr std::string_view kTail = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 constexpr std::string_view kPad = "<|vision_start|><|image_pad|><|vision_end|>";
@@ -145,7 +146,8 @@ std::string check_golden(const std::string& directory) {
       ++refused;
     }
   }
-  return fmt::format("{} accepted, {} refused, {} refused by later rooms", accepted, refused, later);
+  return fmt::format("{} accepted, {} refused, {} refused by later rooms", accepted, refused,
+                     later);
 }
 
 }  // namespace

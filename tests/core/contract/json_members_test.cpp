@@ -8,7 +8,8 @@ namespace jemm {
 
 TEST_CASE("members of an object with every kind of value") {
   const auto members = json_members(
-      "\xEF\xBB\xBF { \"a\" : 1 , \"b\":\"x,\\\"}\" ,\"\\u0063\":{\"d\":[1,{}],\"e\":\"]\"}, \"a\":[ ] } ");
+      "\xEF\xBB\xBF { \"a\" : 1 , \"b\":\"x,\\\"}\" ,\"\\u0063\":{\"d\":[1,{}],\"e\":\"]\"}, "
+      "\"a\":[ ] } ");
   REQUIRE(members.size() == 4);
   CHECK(members[0].key == "a");
   CHECK(members[0].value == "1");
@@ -31,8 +32,8 @@ TEST_CASE("elements of a list") {
 
 TEST_CASE("texts without the form of a container are refused") {
   for (const char* text : {"", " ", "[", "{", "1", "{\"a\"}", "{\"a\":}", "{\"a\":1", "{\"a\":1}}",
-                           "{\"a\":1} x", "{,}", "{\"a\":1,}", "{a:1}", "{\"a:1}", "{\"a\":\"\\", "[1]",
-                           "{\"a\":1:2}", "{\"\xFF\":1}"}) {
+                           "{\"a\":1} x", "{,}", "{\"a\":1,}", "{a:1}", "{\"a:1}", "{\"a\":\"\\",
+                           "[1]", "{\"a\":1:2}", "{\"\xFF\":1}"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(json_members(text), Error);
   }

@@ -91,22 +91,41 @@ TEST_CASE("integers keep every digit") {
   CHECK(refusal(fmt::format("[-{:9<4301},", 9)) ==
         "ValueError: Exceeds the limit (4300 digits) for integer string conversion: value has 4301 "
         "digits; use sys.set_int_max_str_digits() to increase the limit");
-  for (const char* text : {"01", "+1", "1_000", "1.", ".5", "-", "1e", "1e+", "-01", "0x1", "1.e5"}) {
+  for (const char* text :
+       {"01", "+1", "1_000", "1.", ".5", "-", "1e", "1e+", "-01", "0x1", "1.e5"}) {
     CAPTURE(text);
     CHECK(is_syntax_error(text));
   }
 }
 
 TEST_CASE("floats") {
-  const struct { const char* text; const char* dump; } cases[] = {
-      {"1e5", "100000.0"}, {"1e16", "1e+16"}, {"9999999999999998.0", "9999999999999998.0"},
-      {"123456789012345680.0", "1.2345678901234568e+17"}, {"0.00001", "1e-05"},
-      {"0.0001", "0.0001"}, {"1.0", "1.0"}, {"1e22", "1e+22"}, {"1e23", "1e+23"},
-      {"5e-324", "5e-324"}, {"2e-324", "0.0"}, {"-0.0", "-0.0"}, {"1e400", "Infinity"},
-      {"-1e400", "-Infinity"}, {"1e-400", "0.0"}, {"-1e-400", "-0.0"}, {"0e999", "0.0"},
-      {"9007199254740993.0", "9007199254740992.0"}, {"1.7976931348623159e308", "Infinity"},
-      {"1e99999999999999999999", "Infinity"}, {"1e-99999999999999999999", "0.0"},
-      {"NaN", "NaN"}, {"Infinity", "Infinity"}, {"-Infinity", "-Infinity"}};
+  const struct {
+    const char* text;
+    const char* dump;
+  } cases[] = {{"1e5", "100000.0"},
+               {"1e16", "1e+16"},
+               {"9999999999999998.0", "9999999999999998.0"},
+               {"123456789012345680.0", "1.2345678901234568e+17"},
+               {"0.00001", "1e-05"},
+               {"0.0001", "0.0001"},
+               {"1.0", "1.0"},
+               {"1e22", "1e+22"},
+               {"1e23", "1e+23"},
+               {"5e-324", "5e-324"},
+               {"2e-324", "0.0"},
+               {"-0.0", "-0.0"},
+               {"1e400", "Infinity"},
+               {"-1e400", "-Infinity"},
+               {"1e-400", "0.0"},
+               {"-1e-400", "-0.0"},
+               {"0e999", "0.0"},
+               {"9007199254740993.0", "9007199254740992.0"},
+               {"1.7976931348623159e308", "Infinity"},
+               {"1e99999999999999999999", "Infinity"},
+               {"1e-99999999999999999999", "0.0"},
+               {"NaN", "NaN"},
+               {"Infinity", "Infinity"},
+               {"-Infinity", "-Infinity"}};
   for (const auto& [text, expected] : cases) {
     CAPTURE(std::string(text));
     CHECK(dump(text) == expected);
@@ -139,8 +158,9 @@ TEST_CASE("duplicate keys keep the first place and the last value") {
 }
 
 TEST_CASE("str of a value is Python's repr inside") {
-  CHECK(str(R"({"k":"it's","q":"\"","n":null,"t":true,"f":1e16,"l":[1,"é","\n","\u200b","a'b\"c"]})") ==
-        R"({'k': "it's", 'q': '"', 'n': None, 't': True, 'f': 1e+16, 'l': [1, 'é', '\n', '\u200b', 'a\'b"c']})");
+  CHECK(
+      str(R"({"k":"it's","q":"\"","n":null,"t":true,"f":1e16,"l":[1,"é","\n","\u200b","a'b\"c"]})") ==
+      R"({'k': "it's", 'q': '"', 'n': None, 't': True, 'f': 1e+16, 'l': [1, 'é', '\n', '\u200b', 'a\'b"c']})");
   CHECK(str("\"it's\"") == "it's");
   CHECK(str("[false,[],{}]") == "[False, [], {}]");
   CHECK(python_repr("\x7F\xC2\xA0\xC2\xAD\\\r\t") == R"('\x7f\xa0\xad\\\r\t')");
@@ -153,7 +173,9 @@ TEST_CASE("lone surrogates pass, a pair of escapes joins") {
   CHECK(str(R"("\ud83d")") == "\xED\xA0\xBD");
   CHECK(str(R"("\ude00\ud83d")") == "\xED\xB8\x80\xED\xA0\xBD");
   CHECK(str(R"("\ud83dx")") == "\xED\xA0\xBDx");
-  CHECK(str(R"("\ud83d\u0041")") == "\xED\xA0\xBD" "A");
+  CHECK(str(R"("\ud83d\u0041")") ==
+        "\xED\xA0\xBD"
+        "A");
   CHECK(str(R"("\uD800\"")") == "\xED\xA0\x80\"");
   CHECK(str("\"\xED\xA0\xBD\xED\xB8\x80\"") == "\xED\xA0\xBD\xED\xB8\x80");
   CHECK(str("\"\xED\xA0\xBD\\ude00\"") == "\xED\xA0\xBD\xED\xB8\x80");
@@ -170,8 +192,9 @@ TEST_CASE("U+0000 does not end a text") {
 }
 
 TEST_CASE("white space is Python's") {
-  const std::string all = "\t\n\v\f\r\x1C\x1D\x1E\x1F \xC2\x85\xC2\xA0\xE1\x9A\x80\xE2\x80\x80"
-                          "\xE2\x80\x8A\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAF\xE2\x81\x9F\xE3\x80\x80";
+  const std::string all =
+      "\t\n\v\f\r\x1C\x1D\x1E\x1F \xC2\x85\xC2\xA0\xE1\x9A\x80\xE2\x80\x80"
+      "\xE2\x80\x8A\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAF\xE2\x81\x9F\xE3\x80\x80";
   CHECK(flat(all) == "");
   CHECK(strip(all) == "");
   CHECK(flat(all + "a" + all + "b" + all) == "a b");

@@ -74,7 +74,8 @@ TEST_CASE("JSON cases of CPython where the decimal point is a comma") {
   for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8", "da_DK.UTF-8"}) {
     if (found == nullptr) found = std::setlocale(LC_ALL, name);
   }
-  MESSAGE("C locale: " << std::string(found == nullptr ? "no such locale installed, C++ locale only" : found));
+  MESSAGE("C locale: " << std::string(found == nullptr ? "no such locale installed, C++ locale only"
+                                                       : found));
   check_file(JEMM_SOURCE_DIR "/golden/python-json/cases.jsonl");
   std::locale::global(before);
   std::setlocale(LC_ALL, "C");

@@ -9,7 +9,8 @@ namespace {
 
 AddedTokens tokens(std::vector<std::string> contents) {
   std::vector<AddedToken> list;
-  for (auto& content : contents) list.push_back({std::move(content), static_cast<std::int32_t>(list.size())});
+  for (auto& content : contents)
+    list.push_back({std::move(content), static_cast<std::int32_t>(list.size())});
   return {std::move(list), "memory"};
 }
 
@@ -40,7 +41,8 @@ TEST_CASE("the leftmost match, and of several there the longest") {
 }
 
 TEST_CASE("tokens that cannot be found are refused") {
-  for (const auto& contents : {std::vector<std::string>{""}, {"a", "b", "a"}, {std::string(257, 'x')}}) {
+  for (const auto& contents :
+       {std::vector<std::string>{""}, {"a", "b", "a"}, {std::string(257, 'x')}}) {
     CHECK(error_of(ErrorKind::kInput, [&] { tokens(contents); }).find("memory") == 0);
   }
   CHECK(tokens({std::string(256, 'x')}).size() == 1);

@@ -11,7 +11,8 @@ namespace jemm::test {
 TEST_CASE("images stand before the prompt, each with its pads") {
   const std::array<std::size_t, 2> pads{1, 3};
   CHECK(frame_prompt("P", pads) ==
-        "<|im_start|>system\nChoose the best available candidate for the question using only the supplied state. "
+        "<|im_start|>system\nChoose the best available candidate for the question using only the "
+        "supplied state. "
         "Return exactly one candidate label.<|im_end|>\n<|im_start|>user\n"
         "<|vision_start|><|image_pad|><|vision_end|>"
         "<|vision_start|><|image_pad|><|image_pad|><|image_pad|><|vision_end|>"
@@ -24,15 +25,18 @@ TEST_CASE("a template is known by its hash") {
     CHECK(check_chat_template(*open_directory(std::string(JEMM_SOURCE_DIR) + base)) == kKnown);
   }
   MemoryFiles files;
-  files.files["tokenizer_config.json"] = read(JEMM_SOURCE_DIR "/fixtures/tiny-a/base/tokenizer_config.json");
+  files.files["tokenizer_config.json"] =
+      read(JEMM_SOURCE_DIR "/fixtures/tiny-a/base/tokenizer_config.json");
   CHECK(check_chat_template(files) == kKnown);  // the configuration's own, where no file is
   files.files["chat_template.jinja"] = "abc";   // the file wins
   constexpr const char* kOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-  CHECK(error_of(ErrorKind::kInput, [&] { check_chat_template(files); }).find(kOfAbc) != std::string::npos);
+  CHECK(error_of(ErrorKind::kInput, [&] { check_chat_template(files); }).find(kOfAbc) !=
+        std::string::npos);
   CHECK(check_chat_template(files, true) == kOfAbc);
   files.files.clear();
   error_of(ErrorKind::kInput, [&] { check_chat_template(files, true); });
-  files.files["tokenizer_config.json"] = R"({"chat_template": [{"name": "default", "template": "abc"}]})";
+  files.files["tokenizer_config.json"] =
+      R"({"chat_template": [{"name": "default", "template": "abc"}]})";
   error_of(ErrorKind::kInput, [&] { check_chat_template(files, true); });
 }
 
@@ -73,7 +77,8 @@ TEST_CASE("a label of two tokens, of none, or one shared with another label is a
   CHECK(label_token_ids(tokenizer)[31] == '5');
   for (const std::vector<std::int32_t>& ids : {std::vector<std::int32_t>{7, 8}, {}, {'A'}}) {
     tokenizer.answers["5"] = ids;
-    CHECK(error_of(ErrorKind::kInput, [&] { label_token_ids(tokenizer); }).find("FILE: label 5") == 0);
+    CHECK(error_of(ErrorKind::kInput, [&] { label_token_ids(tokenizer); }).find("FILE: label 5") ==
+          0);
   }
 }
 

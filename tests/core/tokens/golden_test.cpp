@@ -13,7 +13,8 @@ constexpr const char* kFixtures = JEMM_SOURCE_DIR "/fixtures/";
 // The user's part of a framed text of one question without images.
 std::string unframed(const std::string& framed) {
   const std::string empty = frame_prompt("");
-  const std::size_t tail = std::string("<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n").size();
+  const std::size_t tail =
+      std::string("<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n").size();
   REQUIRE(framed.size() >= empty.size());
   return framed.substr(empty.size() - tail, framed.size() - empty.size());
 }

@@ -28,8 +28,9 @@ TEST_CASE("strings and their escapes") {
   CHECK(string_of(R"("\u0041\u00e9\u4E2d\ud83d\ude42")") == "A\u00E9\u4E2D\U0001F642");
   CHECK(string_of(R"("\u0000")") == std::string(1, '\0'));
   CHECK(string_of(" \"\u0120the\" ") == "\u0120the");
-  for (const char* bad : {"\"", "\"a", "\"\\", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\ud83d\"",
-                          "\"\\ude42\"", "\"\\ud83d\\u0041\"", "\"\\ud83d\\n\"", "\"\t\"", "\"a\" b", "a", "", "\"\xFF\""}) {
+  for (const char* bad : {"\"", "\"a", "\"\\", "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"",
+                          "\"\\ud83d\"", "\"\\ude42\"", "\"\\ud83d\\u0041\"", "\"\\ud83d\\n\"",
+                          "\"\t\"", "\"a\" b", "a", "", "\"\xFF\""}) {
     CAPTURE(bad);
     error_of(ErrorKind::kInput, [&] { string_of(bad); });
   }
@@ -44,7 +45,8 @@ TEST_CASE("ids are whole numbers below 2^31") {
   };
   CHECK(id_of("0") == 0);
   CHECK(id_of(" 2147483647 ") == 2147483647);
-  for (const char* bad : {"", "-1", "01", "1.0", "1e3", "2147483648", "99999999999999999999999", "\"1\"", "null", "1 2"}) {
+  for (const char* bad : {"", "-1", "01", "1.0", "1e3", "2147483648", "99999999999999999999999",
+                          "\"1\"", "null", "1 2"}) {
     CAPTURE(bad);
     error_of(ErrorKind::kInput, [&] { id_of(bad); });
   }
@@ -65,7 +67,8 @@ TEST_CASE("objects and arrays are walked in order") {
   });
   reader.end();
   CHECK(seen == "a12bcax");
-  for (const char* bad : {"{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{1:1}", "{\"a\" 1}", "[]", "{\"a\":1]", "{} {}"}) {
+  for (const char* bad : {"{", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}", "{1:1}",
+                          "{\"a\" 1}", "[]", "{\"a\":1]", "{} {}"}) {
     CAPTURE(bad);
     error_of(ErrorKind::kInput, [&] {
       JsonWalker walker(bad, "x");
@@ -85,12 +88,15 @@ TEST_CASE("raw gives a value's text and leaves the rest") {
 
 TEST_CASE("depth is limited, and no deep stack is needed below the limit") {
   CHECK(parse_small_json(repeat("[", 900) + repeat("]", 900), "x").is_array());
-  CHECK(error_of(ErrorKind::kInput, [] { parse_small_json(repeat("[", 901) + repeat("]", 901), "x"); }).find("900") !=
-        std::string::npos);
+  CHECK(error_of(ErrorKind::kInput, [] {
+          parse_small_json(repeat("[", 901) + repeat("]", 901), "x");
+        }).find("900") != std::string::npos);
   error_of(ErrorKind::kInput, [] { parse_small_json(repeat("[", 1000000), "x"); });
   for (const char* bad : {"", "{", "]", "{]", "[1,]", "nul", "1 2", "{\"a\":}", ","}) {
     CAPTURE(bad);
-    CHECK(error_of(ErrorKind::kInput, [&] { parse_small_json(bad, "name.json"); }).find("name.json") == 0);
+    CHECK(error_of(ErrorKind::kInput, [&] {
+            parse_small_json(bad, "name.json");
+          }).find("name.json") == 0);
   }
 }
 

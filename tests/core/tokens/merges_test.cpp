@@ -39,9 +39,9 @@ Ids merged_plainly(const MergeTable& table, Ids word) {
 
 TEST_CASE("the lowest rank goes first, then the leftmost") {
   MergeTable table(3);
-  table.insert(0, 1, {5, 10});   // a b -> ab, later than
-  table.insert(1, 2, {3, 11});   // b c -> bc
-  table.insert(0, 0, {4, 12});   // a a -> aa
+  table.insert(0, 1, {5, 10});  // a b -> ab, later than
+  table.insert(1, 2, {3, 11});  // b c -> bc
+  table.insert(0, 0, {4, 12});  // a a -> aa
   CHECK(merged(table, {0, 1, 2}) == Ids{0, 11});
   CHECK(merged(table, {0, 1, 0}) == Ids{10, 0});
   CHECK(merged(table, {0, 0, 0}) == Ids{12, 0});

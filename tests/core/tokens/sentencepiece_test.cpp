@@ -44,9 +44,11 @@ TEST_CASE("what a SentencePiece checkpoint refuses") {
   error_of(ErrorKind::kUsage, [] { load(kFixture, {"qwen2"}); });
   MemoryFiles files;
   const std::string model = read(std::string(kFixture) + "/tokenizer.model");
-  for (const std::string& broken : {std::string(), std::string("not a model"), model.substr(0, model.size() / 2)}) {
+  for (const std::string& broken :
+       {std::string(), std::string("not a model"), model.substr(0, model.size() / 2)}) {
     files.files["tokenizer.model"] = broken;
-    CHECK(error_of(ErrorKind::kInput, [&] { load_tokenizer(files); }).find("tokenizer.model") != std::string::npos);
+    CHECK(error_of(ErrorKind::kInput, [&] { load_tokenizer(files); }).find("tokenizer.model") !=
+          std::string::npos);
   }
   files.files["tokenizer.model"] = model;
   CHECK(load_tokenizer(files)->added_token("<think>") == -1);

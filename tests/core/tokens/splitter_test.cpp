@@ -16,8 +16,12 @@ Words split(const std::string& text, SplitPattern pattern) {
   return words;
 }
 
-Words qwen3_5(const std::string& text) { return split(text, SplitPattern::kQwen3_5); }
-Words qwen2(const std::string& text) { return split(text, SplitPattern::kQwen2); }
+Words qwen3_5(const std::string& text) {
+  return split(text, SplitPattern::kQwen3_5);
+}
+Words qwen2(const std::string& text) {
+  return split(text, SplitPattern::kQwen2);
+}
 
 }  // namespace
 
@@ -36,14 +40,26 @@ TEST_CASE("marks belong to words in one pattern only") {
 }
 
 TEST_CASE("blanks, line breaks, digits and symbols") {
-  for (const auto& words : {
-           Words{"a", "  ", " b"}, Words{"a", "  \n", " ", " b"}, Words{"a", "\r\n\r\n", " ", " b"},
-           Words{"!!!\r\n", "x"}, Words{"x", "  "}, Words{"a", "\u00A0", "\u00A0b"},
-           Words{"a", " \t", " b"}, Words{" ", "1"}, Words{"2", "0", "2", "4"}, Words{"१", "२", "3"},
-           Words{"½", "x"}, Words{"a", "\u0085b"}, Words{"I", "'M"}, Words{"'ſ", "x"},
-           Words{"ab", std::string("\0cd", 3)}, Words{"a", " ", " \u001C", "b"},
-           Words{"x", "'S", "'T", "'RE", "'VE", "'M", "'LL", "'D"}, Words{"'r"}, Words{" '", "s"},
-           Words{"!!", "a"}}) {
+  for (const auto& words : {Words{"a", "  ", " b"},
+                            Words{"a", "  \n", " ", " b"},
+                            Words{"a", "\r\n\r\n", " ", " b"},
+                            Words{"!!!\r\n", "x"},
+                            Words{"x", "  "},
+                            Words{"a", "\u00A0", "\u00A0b"},
+                            Words{"a", " \t", " b"},
+                            Words{" ", "1"},
+                            Words{"2", "0", "2", "4"},
+                            Words{"१", "२", "3"},
+                            Words{"½", "x"},
+                            Words{"a", "\u0085b"},
+                            Words{"I", "'M"},
+                            Words{"'ſ", "x"},
+                            Words{"ab", std::string("\0cd", 3)},
+                            Words{"a", " ", " \u001C", "b"},
+                            Words{"x", "'S", "'T", "'RE", "'VE", "'M", "'LL", "'D"},
+                            Words{"'r"},
+                            Words{" '", "s"},
+                            Words{"!!", "a"}}) {
     std::string text;
     for (const auto& word : words) text += word;
     CAPTURE(text);
@@ -56,8 +72,8 @@ TEST_CASE("words of the golden strings") {
   int n = 0;
   for_each_line(JEMM_SOURCE_DIR "/golden/tokens/strings.jsonl", [&](const nlohmann::json& record) {
     const auto text = record["text"].get<std::string>();
-    for (const auto& [name, pattern] : {std::pair("qwen2", SplitPattern::kQwen2),
-                                        std::pair("qwen3_5", SplitPattern::kQwen3_5)}) {
+    for (const auto& [name, pattern] :
+         {std::pair("qwen2", SplitPattern::kQwen2), std::pair("qwen3_5", SplitPattern::kQwen3_5)}) {
       std::vector<std::size_t> sizes;
       for (const auto& word : split(text, pattern)) sizes.push_back(word.size());
       CAPTURE(text);
@@ -69,7 +85,8 @@ TEST_CASE("words of the golden strings") {
 }
 
 TEST_CASE("the patterns are spelled as the goldens' vocabularies spell theirs") {
-  const auto file = nlohmann::json::parse(read(JEMM_SOURCE_DIR "/fixtures/tiny-a/base/tokenizer.json"));
+  const auto file =
+      nlohmann::json::parse(read(JEMM_SOURCE_DIR "/fixtures/tiny-a/base/tokenizer.json"));
   const auto& split = file["pre_tokenizer"]["pretokenizers"][0];
   CHECK(split["pattern"]["Regex"].get<std::string>() == pattern_regex(SplitPattern::kQwen3_5));
 }

@@ -33,7 +33,9 @@ class MemoryFiles : public FileSource {
   }
 };
 
-inline std::string read(const std::string& path) { return std::string(map_file(path).text()); }
+inline std::string read(const std::string& path) {
+  return std::string(map_file(path).text());
+}
 
 inline std::unique_ptr<const Tokenizer> load(const std::string& directory,
                                              const TokenizerOptions& options = {}) {
@@ -52,8 +54,9 @@ void for_each_line(const std::string& path, Check check) {
   const std::string text = read(path);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (end > begin) check(nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                 text.begin() + static_cast<std::ptrdiff_t>(end)));
+    if (end > begin)
+      check(nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end)));
     begin = end + 1;
   }
 }

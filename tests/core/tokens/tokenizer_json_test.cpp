@@ -25,7 +25,8 @@ Json small() {
       "merges": [["a", "b"], ["ab", "c"]]}})");
 }
 
-std::unique_ptr<const Tokenizer> load_small(const Json& file, const char* tokenizer_class = "Qwen3_5Tokenizer") {
+std::unique_ptr<const Tokenizer> load_small(const Json& file,
+                                            const char* tokenizer_class = "Qwen3_5Tokenizer") {
   MemoryFiles files;
   files.files["tokenizer.json"] = file.dump();
   files.files["tokenizer_config.json"] = Json{{"tokenizer_class", tokenizer_class}}.dump();
@@ -33,9 +34,11 @@ std::unique_ptr<const Tokenizer> load_small(const Json& file, const char* tokeni
 }
 
 // Loading fails, and the message names the file and `field`.
-void refused(const Json& file, const std::string& field, const char* tokenizer_class = "Qwen3_5Tokenizer") {
+void refused(const Json& file, const std::string& field,
+             const char* tokenizer_class = "Qwen3_5Tokenizer") {
   CAPTURE(field);
-  const std::string message = error_of(ErrorKind::kInput, [&] { load_small(file, tokenizer_class); });
+  const std::string message =
+      error_of(ErrorKind::kInput, [&] { load_small(file, tokenizer_class); });
   CAPTURE(message);
   CHECK(message.find("tokenizer.json") != std::string::npos);
   CHECK(message.find(field) != std::string::npos);
@@ -50,7 +53,8 @@ Json with(const char* pointer, const Json& value) {
 }  // namespace
 
 TEST_CASE("both spellings of merges give the same tokenizer") {
-  for (const Json& merges : {Json::parse(R"([["a", "b"], ["ab", "c"]])"), Json::parse(R"(["a b", "ab c"])")}) {
+  for (const Json& merges :
+       {Json::parse(R"([["a", "b"], ["ab", "c"]])"), Json::parse(R"(["a b", "ab c"])")}) {
     const auto tokenizer = load_small(with("/model/merges", merges));
     CHECK(encode(*tokenizer, "abcab") == Ids{4, 3});
     CHECK(encode(*tokenizer, "cab abc\n") == Ids{2, 3, 5, 4, 7});
@@ -72,7 +76,7 @@ TEST_CASE("a merge's tokens need not be over the byte alphabet") {
 
 TEST_CASE("a vocabulary or merges that cannot work") {
   refused(with("/model/merges", Json::array()), "model.merges: no merges");
-  refused(with("/model/merges", {"a c"}), "model.merges[0]");       // what they make is missing
+  refused(with("/model/merges", {"a c"}), "model.merges[0]");  // what they make is missing
   refused(with("/model/merges", {"a b", "x b"}), "model.merges[1]");
   for (const Json& merge : {Json("ab"), Json("a b c"), Json{"a"}, Json{"a", "b", "c"}}) {
     refused(with("/model/merges", Json::array({merge})), "model.merges[0]: not two tokens");
@@ -99,9 +103,11 @@ TEST_CASE("settings that change the ids are refused by name") {
   refused(with("/model/future", 1), "unknown field future");
   refused(with("/future", 1), "unknown field future");
   refused(with("/normalizer", {{"type", "NFKC"}}), "normalizer: normaliser NFKC");
-  refused(with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}}), "Lowercase");
+  refused(with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}}),
+          "Lowercase");
   refused(with("/normalizer", "NFC"), "normalizer");
-  refused(with("/pre_tokenizer", {{"type", "Metaspace"}}), "pre_tokenizer: pre-tokenizer Metaspace");
+  refused(with("/pre_tokenizer", {{"type", "Metaspace"}}),
+          "pre_tokenizer: pre-tokenizer Metaspace");
   refused(with("/pre_tokenizer/pretokenizers/1/type", "Digits"), "Digits");
   refused(with("/pre_tokenizer/pretokenizers", 1), "pre_tokenizer");
   Json none = small();
@@ -133,14 +139,16 @@ TEST_CASE("the file's own pattern matters only where it is followed") {
 }
 
 TEST_CASE("added tokens that strip, stand alone or are normalised are refused") {
-  const Json plain{{"id", 8}, {"content", "<x>"}, {"single_word", false}, {"lstrip", false},
-                   {"rstrip", false}, {"normalized", false}, {"special", true}};
+  const Json plain{{"id", 8},         {"content", "<x>"}, {"single_word", false},
+                   {"lstrip", false}, {"rstrip", false},  {"normalized", false},
+                   {"special", true}};
   const auto with_token = [&](const char* key, const Json& value) {
     Json token = plain;
     token[key] = value;
     return with("/added_tokens", Json::array({token}));
   };
-  CHECK(encode(*load_small(with("/added_tokens", Json::array({plain}))), "ab<x>abc") == Ids{3, 8, 4});
+  CHECK(encode(*load_small(with("/added_tokens", Json::array({plain}))), "ab<x>abc") ==
+        Ids{3, 8, 4});
   for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"}) {
     refused(with_token(key, true), std::string("added_tokens[0].") + key);
   }
@@ -155,9 +163,12 @@ TEST_CASE("added tokens that strip, stand alone or are normalised are refused") 
 }
 
 TEST_CASE("a file that is no JSON") {
-  for (const char* text : {"", "{", "[]", "{\"model\": 1}", "\xEF\xBB\xBF{}", "{\"model\":{}} x", "{\"a\xFF\":1}"}) {
+  for (const char* text :
+       {"", "{", "[]", "{\"model\": 1}", "\xEF\xBB\xBF{}", "{\"model\":{}} x", "{\"a\xFF\":1}"}) {
     CAPTURE(text);
-    CHECK(error_of(ErrorKind::kInput, [&] { read_tokenizer_json(text, "t.json"); }).find("t.json") == 0);
+    CHECK(error_of(ErrorKind::kInput, [&] {
+            read_tokenizer_json(text, "t.json");
+          }).find("t.json") == 0);
   }
   Json file = small();
   std::string twice = file.dump();

@@ -16,7 +16,9 @@ using Ids = std::vector<std::int32_t>;
 constexpr const char* kTiny = JEMM_SOURCE_DIR "/fixtures/tiny-a/base";
 constexpr const char* kGolden = JEMM_SOURCE_DIR "/golden/tokens/";
 
-std::string ids_sha256(const Ids& ids) { return sha256_hex(std::as_bytes(std::span(ids))); }
+std::string ids_sha256(const Ids& ids) {
+  return sha256_hex(std::as_bytes(std::span(ids)));
+}
 
 int check_strings(const std::string& base, const char* model) {
   int n = 0;
@@ -72,9 +74,13 @@ int check_long_runs(const std::string& base, const char* model) {
 
 }  // namespace
 
-TEST_CASE("ids of the golden strings") { CHECK(check_strings(kTiny, "tiny-a") > 600); }
+TEST_CASE("ids of the golden strings") {
+  CHECK(check_strings(kTiny, "tiny-a") > 600);
+}
 
-TEST_CASE("ids of long runs, on a small stack") { CHECK(check_long_runs(kTiny, "tiny-a") > 20); }
+TEST_CASE("ids of long runs, on a small stack") {
+  CHECK(check_long_runs(kTiny, "tiny-a") > 20);
+}
 
 TEST_CASE("time grows with length, not with its square") {
   const auto tokenizer = load(kTiny);
@@ -125,7 +131,8 @@ TEST_CASE("ids are appended, and the empty text adds none") {
 
 TEST_CASE("a lone surrogate is a refused request, other bytes that are no text too") {
   const auto tokenizer = load(kTiny);
-  for (const char* text : {"a\xED\xA0\xBD", "\xED\xB8\x80\xED\xA0\xBD", "\xED\xA0\xBDx", "\xED\xA0\xBD\xED\xB8\x80"}) {
+  for (const char* text :
+       {"a\xED\xA0\xBD", "\xED\xB8\x80\xED\xA0\xBD", "\xED\xA0\xBDx", "\xED\xA0\xBD\xED\xB8\x80"}) {
     try {
       encode(*tokenizer, text);
       FAIL_CHECK("no error");
@@ -146,7 +153,8 @@ TEST_CASE("U+0000 cuts nothing") {
 
 TEST_CASE("several threads may encode at once") {
   const auto tokenizer = load(kTiny);
-  const std::string text = repeat("Which action opens the requested workspace, request or state? ", 200);
+  const std::string text =
+      repeat("Which action opens the requested workspace, request or state? ", 200);
   const Ids expected = encode(*load(kTiny), text);
   std::vector<Ids> found(4);
   std::vector<std::thread> threads;

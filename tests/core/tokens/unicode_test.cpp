@@ -86,8 +86,9 @@ TEST_CASE("the first fault of text is found where it is") {
   CHECK(fault("12345678\xED\xA0\x80") == std::pair(TextFault::kSurrogate, std::size_t{8}));
   CHECK(fault("\xED\xBF\xBFx") == std::pair(TextFault::kSurrogate, std::size_t{0}));
   CHECK(fault("\xED\x9F\xBF").first == TextFault::kNone);
-  for (const char* bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xE0\x9F\xBF", "\xE4\xB8", "\xF0\x8F\xBF\xBF",
-                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3(", "\xE4(\xAD"}) {
+  for (const char* bad :
+       {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xE0\x9F\xBF", "\xE4\xB8", "\xF0\x8F\xBF\xBF",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3(", "\xE4(\xAD"}) {
     CAPTURE(bad);
     CHECK(fault(fmt::format("ab{}", bad)) == std::pair(TextFault::kInvalid, std::size_t{2}));
   }
