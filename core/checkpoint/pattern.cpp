@@ -16,7 +16,7 @@ using Kind = Instruction::Kind;
 using CharSet = Pattern::CharSet;
 
 constexpr std::size_t kMaxProgram = 20'000;
-constexpr int kMaxGroups = 64;     // open at a time
+constexpr int kMaxGroups = 16;     // open at a time; each takes stack
 constexpr int kMaxRepeats = 1000;  // in {m,n}
 
 CharSet chars_where(bool (*wanted)(char)) {
