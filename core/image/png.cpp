@@ -178,7 +178,11 @@ Rgb decode_png(std::string_view bytes) {
 }
 
 std::string png_library_version() {
-  return std::string("zlib ") + zlibVersion();
+  std::string version = std::string("zlib ") + zlibVersion();
+#if defined(JEMM_LIBDEFLATE)
+  version += " with libdeflate " LIBDEFLATE_VERSION_STRING;
+#endif
+  return version;
 }
 
 }  // namespace jemm
