@@ -96,7 +96,8 @@ void unfilter_any(std::size_t pixel_bytes, std::uint8_t* row, const std::uint8_t
 std::vector<std::uint8_t> inflate_whole(const PngChunks& chunks, std::size_t n_total) {
 #if defined(JEMM_LIBDEFLATE)
   const std::optional<std::string> stream = chunks.whole_stream();
-  if (!stream) return {};
+  constexpr std::size_t kLargestRatio = 1032;  // of deflate: a length of 258 for two bits
+  if (!stream || stream->size() < n_total / kLargestRatio) return {};
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   std::vector<std::uint8_t> rows(n_total);
