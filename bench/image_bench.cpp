@@ -33,7 +33,7 @@ double now_ms() {
 }
 
 void time_file(const std::string& path) {
-  constexpr int kRuns = 25;
+  constexpr int kRuns = 15;
   const jemm::Blob file = jemm::map_file(path);
   std::vector<double> decode, rest, total;
   jemm::Patches patches;  // its memory is reused, as in a run over many images

@@ -3,6 +3,10 @@
 
 #include <zlib.h>
 
+#if defined(JEMM_LIBDEFLATE)
+#include <libdeflate.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -76,6 +80,10 @@ class Expander {
     const auto sample = static_cast<std::size_t>(format_.depth / 8);
     const std::size_t pixel = sample * static_cast<std::size_t>(format_.channels());
     const std::size_t step = format_.color == PngColor::kGreyAlpha ? 0 : sample;
+    if (pixel == 3) {
+      std::memcpy(out, in, 3 * n_pixels);
+      return;
+    }
     for (std::size_t i = 0; i < n_pixels; ++i, in += pixel, out += 3) {
       out[0] = in[0];
       out[1] = in[step];
@@ -87,7 +95,7 @@ class Expander {
   Palette palette_;
 };
 
-/// The seven passes of Adam7; one pass over everything stands for no interlacing.
+/// The seven passes of Adam7; one over everything, for no interlacing, is made below.
 struct Pass {
   std::size_t x, y, dx, dy;
 };
@@ -99,47 +107,54 @@ constexpr std::array<Pass, 7> kAdam7 = {{{0, 0, 8, 8},
                                          {1, 0, 2, 2},
                                          {0, 1, 1, 2}}};
 
-/// What a decoding writes into.
-struct Target {
-  Rgb& rgb;
-  PngTile tile;
-
-  std::uint8_t* at(std::size_t x, std::size_t y) const {
-    return rgb.pixels.data() + 3 * (y * static_cast<std::size_t>(rgb.width) + x);
-  }
-};
-
 std::size_t row_bytes(const PngFormat& format, std::size_t n_pixels) {
   return (n_pixels * static_cast<std::size_t>(format.bits_per_pixel()) + 7) / 8;
 }
 
-std::size_t pixel_bytes(const PngFormat& format) {
-  return row_bytes(format, 1);
-}
+/// One run of rows: the whole picture, or a pass of an interlaced one.
+struct RowRun {
+  Pass pass;
+  std::size_t n_pixels = 0;  // in a row
+  std::size_t n_rows = 0;
+};
 
-void decode_plain(PngRows& rows, const PngFormat& format, const Expander& expander,
-                  const Target& target) {
-  const std::size_t n_bytes = row_bytes(format, target.tile.width);
-  for (std::size_t y = 0; y < target.tile.height && !rows.ended(); ++y) {
-    const auto row = rows.next(n_bytes, pixel_bytes(format), y == 0);
-    expander.expand(row.data(), target.tile.width, target.at(target.tile.x, target.tile.y + y));
-  }
-}
-
-/// The tile's offset is ignored here, as in Pillow.
-void decode_interlaced(PngRows& rows, const PngFormat& format, const Expander& expander,
-                       const Target& target) {
-  std::vector<std::uint8_t> colors(3 * target.tile.width);
+/// Runs without pixels are left out.
+std::vector<RowRun> row_runs(const PngTile& tile, bool interlaced) {
+  if (!interlaced) return {{{0, 0, 1, 1}, tile.width, tile.height}};
+  const auto count = [](std::size_t size, std::size_t first, std::size_t step) {
+    return size <= first ? 0 : (size - first + step - 1) / step;
+  };
+  std::vector<RowRun> runs;
   for (const Pass& pass : kAdam7) {
-    if (pass.x >= target.tile.width) continue;
-    const std::size_t n_pixels = (target.tile.width - pass.x + pass.dx - 1) / pass.dx;
-    for (std::size_t y = pass.y; y < target.tile.height; y += pass.dy) {
-      if (rows.ended()) return;
-      const auto row = rows.next(row_bytes(format, n_pixels), pixel_bytes(format), y == pass.y);
-      expander.expand(row.data(), n_pixels, colors.data());
-      for (std::size_t i = 0; i < n_pixels; ++i) {
-        std::memcpy(target.at(pass.x + i * pass.dx, y), &colors[3 * i], 3);
-      }
+    const RowRun run{pass, count(tile.width, pass.x, pass.dx), count(tile.height, pass.y, pass.dy)};
+    if (run.n_pixels > 0 && run.n_rows > 0) runs.push_back(run);
+  }
+  return runs;
+}
+
+std::size_t total_bytes(const std::vector<RowRun>& runs, const PngFormat& format) {
+  std::size_t total = 0;
+  for (const RowRun& run : runs) total += run.n_rows * (1 + row_bytes(format, run.n_pixels));
+  return total;
+}
+
+/// `place`: the corner that the pass's offset counts from.
+void decode_run(PngRows& rows, const RowRun& run, const Expander& expander, const PngFormat& format,
+                Rgb& rgb, PngTile place) {
+  std::vector<std::uint8_t> colors(3 * run.n_pixels);
+  const std::size_t n_bytes = row_bytes(format, run.n_pixels);
+  for (std::size_t i = 0; i < run.n_rows && !rows.ended(); ++i) {
+    const auto row = rows.next(n_bytes, row_bytes(format, 1), i == 0);
+    const std::size_t y = place.y + run.pass.y + i * run.pass.dy;
+    std::uint8_t* out =
+        rgb.pixels.data() + 3 * (y * static_cast<std::size_t>(rgb.width) + place.x + run.pass.x);
+    if (run.pass.dx == 1) {
+      expander.expand(row.data(), run.n_pixels, out);
+      continue;
+    }
+    expander.expand(row.data(), run.n_pixels, colors.data());
+    for (std::size_t k = 0; k < run.n_pixels; ++k) {
+      std::memcpy(out + 3 * k * run.pass.dx, &colors[3 * k], 3);
     }
   }
 }
@@ -153,19 +168,21 @@ Rgb decode_png(std::string_view bytes) {
   const PngFormat format = chunks.format();
   Rgb rgb = black_rgb(chunks.width(), chunks.height());
   expander.fill(rgb);
-  const Target target{rgb, chunks.tile()};
-  PngRows rows(chunks);
-  if (chunks.interlaced()) {
-    decode_interlaced(rows, format, expander, target);
-  } else {
-    decode_plain(rows, format, expander, target);
-  }
+  PngTile tile = chunks.tile();
+  const std::vector<RowRun> runs = row_runs(tile, chunks.interlaced());
+  PngRows rows(chunks, total_bytes(runs, format));
+  if (chunks.interlaced()) tile.x = tile.y = 0;  // Pillow puts such a frame at the corner
+  for (const RowRun& run : runs) decode_run(rows, run, expander, format, rgb, tile);
   chunks.read_rest();
   return rgb;
 }
 
 std::string png_library_version() {
-  return std::string("zlib ") + zlibVersion();
+  std::string version = std::string("zlib ") + zlibVersion();
+#if defined(JEMM_LIBDEFLATE)
+  version += " with libdeflate " LIBDEFLATE_VERSION_STRING;
+#endif
+  return version;
 }
 
 }  // namespace jemm

@@ -249,6 +249,22 @@ std::string_view PngChunks::next_piece() {
   return piece;
 }
 
+std::optional<std::string> PngChunks::whole_stream() const {
+  std::string stream;
+  std::size_t at = position_;
+  std::uint64_t length = data_left_;
+  while (true) {
+    if (bytes_.size() - at < length || bytes_.size() - at - length < 12) return std::nullopt;
+    stream += bytes_.substr(at, static_cast<std::size_t>(length));
+    at += static_cast<std::size_t>(length) + 4;
+    const std::string_view type = bytes_.substr(at + 4, 4);
+    if (type == "fdAT" || type == "DDAT") return std::nullopt;
+    if (type != "IDAT") return stream;
+    length = u32_big(bytes_, at);
+    at += 8;
+  }
+}
+
 void PngChunks::read_rest() {
   position_ += static_cast<std::size_t>(std::min<std::uint64_t>(data_left_, bytes_.size()));
   while (true) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "image/rgb.h"
@@ -50,6 +51,9 @@ class PngChunks {
   /// there is no more. The sizes matter: what follows the last row in its own piece is still
   /// checked.
   std::string_view next_piece();
+  /// All compressed pixels at once, when whole IDAT chunks hold them and another chunk follows.
+  /// Does not move on: read_rest skips them, and nothing but a whole IDAT can be met on the way.
+  std::optional<std::string> whole_stream() const;
   /// Reads what follows the image data.
   void read_rest();
 

@@ -1,10 +1,16 @@
-// zlib driven a row at a time, and the five filters.
+// zlib driven a row at a time, libdeflate for sound streams, and the five filters.
 #include "image/png_rows.h"
 
 #include <zlib.h>
 
+#if defined(JEMM_LIBDEFLATE)
+#include <libdeflate.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 namespace jemm {
 
@@ -86,9 +92,31 @@ void unfilter_any(std::size_t pixel_bytes, std::uint8_t* row, const std::uint8_t
   }
 }
 
+/// All rows of a sound stream; nothing when it is not sound, or libdeflate is not there.
+std::vector<std::uint8_t> inflate_whole(const PngChunks& chunks, std::size_t n_total) {
+#if defined(JEMM_LIBDEFLATE)
+  const std::optional<std::string> stream = chunks.whole_stream();
+  constexpr std::size_t kLargestRatio = 1032;  // of deflate: a length of 258 for two bits
+  if (!stream || stream->size() < n_total / kLargestRatio) return {};
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  std::vector<std::uint8_t> rows(n_total);
+  if (inflater != nullptr &&
+      libdeflate_zlib_decompress(inflater.get(), stream->data(), stream->size(), rows.data(),
+                                 n_total, nullptr) == LIBDEFLATE_SUCCESS) {
+    return rows;
+  }
+#else
+  static_cast<void>(chunks);
+  static_cast<void>(n_total);
+#endif
+  return {};
+}
+
 }  // namespace
 
-PngRows::PngRows(PngChunks& chunks) : stream_(std::make_unique<Stream>(chunks)) {}
+PngRows::PngRows(PngChunks& chunks, std::size_t n_total)
+    : stream_(std::make_unique<Stream>(chunks)), whole_(inflate_whole(chunks, n_total)) {}
 PngRows::~PngRows() = default;
 
 bool PngRows::ended() const {
@@ -97,17 +125,28 @@ bool PngRows::ended() const {
 
 std::span<const std::uint8_t> PngRows::next(std::size_t n_bytes, std::size_t pixel_bytes,
                                             bool first) {
-  std::swap(row_, above_);
-  row_.resize(n_bytes + 1);
-  if (first) above_.assign(n_bytes + 1, 0);
-  fill(n_bytes + 1);
-  unfilter_any(pixel_bytes, row_.data(), above_.data(), n_bytes);
-  return {row_.data() + 1, n_bytes};
+  if (first) zeros_.assign(n_bytes + 1, 0);
+  std::uint8_t* row = take_row(n_bytes + 1);
+  unfilter_any(pixel_bytes, row, first ? zeros_.data() : above_, n_bytes);
+  above_ = row;
+  return {row + 1, n_bytes};
 }
 
-void PngRows::fill(std::size_t n_bytes) {
+std::uint8_t* PngRows::take_row(std::size_t n_bytes) {
+  if (!whole_.empty()) {
+    std::uint8_t* row = whole_.data() + whole_ofs_;
+    whole_ofs_ += n_bytes;
+    return row;
+  }
+  std::swap(row_, last_);
+  row_.resize(n_bytes);
+  fill(row_.data(), n_bytes);
+  return row_.data();
+}
+
+void PngRows::fill(std::uint8_t* row, std::size_t n_bytes) {
   z_stream& z = stream_->z;
-  z.next_out = row_.data();
+  z.next_out = row;
   z.avail_out = static_cast<uInt>(n_bytes);
   while (z.avail_out > 0) {
     if (z.avail_in == 0) {
