@@ -9,3 +9,5 @@ jemm_test(image_hostile SOURCES ${CMAKE_CURRENT_LIST_DIR}/hostile_test.cpp DEPS 
 foreach(kind png jpeg webp)
   jemm_fuzzer(image_${kind} DEPS jemm_image)
 endforeach()
+
+jemm_fuzzer(envelope DEPS jemm_image)
