@@ -37,19 +37,19 @@ struct Gauge {
   std::optional<double> share() const;  ///< value / budget; nothing without one, or for 0 / 0
 };
 
-/// RMS ratios are RMS(x - reference) / RMS(reference) of a tensor; the largest one counts. The drift
-/// of an answer is the largest |p - p_reference| over its candidates. A flip is an answer whose
-/// winner differs from the reference's; its margin is the reference's lead.
+/// RMS ratios are RMS(x - reference) / RMS(reference) of a tensor; the largest one counts. The
+/// drift of an answer is the largest |p - p_reference| over its candidates. A flip is an answer
+/// whose winner differs from the reference's; its margin is the reference's lead.
 struct Gates {
   std::string name;
-  Budget stage_rms;                          ///< vision, layer.NN, final_norm, logits
-  std::map<StageId, Budget> stage_rms_of;    ///< instead, for single stages
-  Budget stage_max_abs;                      ///< likewise, largest |x - reference|
-  Budget probability_median;                 ///< of the answers' drifts
-  Budget probability_max;                    ///< largest drift
-  Budget expected_value_max;                 ///< largest difference of expected_value
-  Budget flip_margin;                        ///< winners agree where the reference leads by as much
-  std::optional<double> threshold;           ///< crossings are counted; else the checkpoint's
+  Budget stage_rms;                        ///< vision, layer.NN, final_norm, logits
+  std::map<StageId, Budget> stage_rms_of;  ///< instead, for single stages
+  Budget stage_max_abs;                    ///< likewise, largest |x - reference|
+  Budget probability_median;               ///< of the answers' drifts
+  Budget probability_max;                  ///< largest drift
+  Budget expected_value_max;               ///< largest difference of expected_value
+  Budget flip_margin;                      ///< winners agree where the reference leads by as much
+  std::optional<double> threshold;         ///< crossings are counted; else the checkpoint's
 
   const Budget& rms_budget(StageId stage) const;
 };

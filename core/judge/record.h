@@ -34,10 +34,10 @@ struct QuestionRecord {
 /// An answer of the response, field by field.
 struct AnswerRecord {
   std::string question_id;
-  std::vector<std::string> fields;                             ///< names, in order
-  std::vector<std::pair<std::string, double>> probabilities;   ///< by candidate id, in order
-  std::vector<std::pair<std::string, double>> numbers;         ///< confidence, expected_value, noul
-  std::vector<std::pair<std::string, std::string>> texts;      ///< type, choice
+  std::vector<std::string> fields;                            ///< names, in order
+  std::vector<std::pair<std::string, double>> probabilities;  ///< by candidate id, in order
+  std::vector<std::pair<std::string, double>> numbers;        ///< confidence, expected_value, noul
+  std::vector<std::pair<std::string, std::string>> texts;     ///< type, choice
 };
 
 struct ResponseRecord {

@@ -135,9 +135,9 @@ struct AnswerPoint {
   std::vector<std::string> candidates;
   std::vector<double> reference, observed;  ///< probabilities
   double drift = 0, kl = 0, total_variation = 0;
-  double margin = 0;                      ///< of the reference
+  double margin = 0;  ///< of the reference
   bool flipped = false;
-  std::optional<double> noise_drift;      ///< the second reference's
+  std::optional<double> noise_drift;  ///< the second reference's
 };
 
 /// Where cases first go over budget.
@@ -147,9 +147,9 @@ struct FirstFault {
   StageId stage;
 };
 struct Bisection {
-  std::optional<StageId> overall;               ///< the earliest of all
+  std::optional<StageId> overall;                         ///< the earliest of all
   std::vector<std::pair<StageId, std::uint64_t>> counts;  ///< cases by their first stage, in order
-  std::vector<FirstFault> listed;               ///< the first ones
+  std::vector<FirstFault> listed;                         ///< the first ones
 };
 
 /// One side of the comparison.
