@@ -1,1 +1,1 @@
-jemm_room(base SOURCES error.cpp files.cpp sha256.cpp utf8.cpp DEPS fmt::fmt PRIVATE_DEPS OpenSSL::Crypto)
+jemm_room(base SOURCES base64.cpp error.cpp files.cpp sha256.cpp utf8.cpp DEPS fmt::fmt PRIVATE_DEPS OpenSSL::Crypto)

@@ -29,7 +29,8 @@ std::optional<StageKind> find_kind(std::string_view name) {
 }  // namespace
 
 std::string stage_name(StageId stage) {
-  if (stage.kind == StageKind::kLayer) return fmt::format("layer.{:02}", stage.layer);
+  if (stage.kind == StageKind::kLayer && stage.layer != kAnyLayer)
+    return fmt::format("layer.{:02}", stage.layer);
   return std::string(kind_name(stage.kind));
 }
 

@@ -26,6 +26,7 @@ enum class StageKind : std::uint8_t {
   kUsage,
 };
 inline constexpr int kStageKinds = 14;
+inline constexpr int kAnyLayer = -1;  ///< stands for layers of which none is known
 
 /// A stage; `layer` counts the hidden states after each layer.
 struct StageId {
@@ -35,7 +36,7 @@ struct StageId {
   auto operator<=>(const StageId&) const = default;
 };
 
-/// "accept", "image.rgb", "layer.07", ...
+/// "accept", "image.rgb", "layer.07", ...; "layer" for kAnyLayer.
 std::string stage_name(StageId stage);
 /// The stage of that name, spelled exactly so; nothing for other text.
 std::optional<StageId> parse_stage(std::string_view name);

@@ -1,0 +1,233 @@
+// Probabilities by candidate, the winner and the fields that follow from it, the usage.
+#include "judge/compare_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "judge/distance.h"
+
+namespace jemm {
+namespace {
+
+constexpr StageId kProbabilities{StageKind::kProbabilities};
+constexpr StageId kDecision{StageKind::kDecision};
+constexpr StageId kUsage{StageKind::kUsage};
+
+std::optional<double> number_of(const AnswerRecord& answer, std::string_view name) {
+  for (const auto& [field, value] : answer.numbers) {
+    if (field == name) return value;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> candidates_of(const AnswerRecord& answer) {
+  std::vector<std::string> ids;
+  for (const auto& [id, p] : answer.probabilities) ids.push_back(id);
+  return ids;
+}
+
+std::vector<double> values_of(const AnswerRecord& answer) {
+  std::vector<double> values;
+  for (const auto& [id, p] : answer.probabilities) values.push_back(p);
+  return values;
+}
+
+bool all_finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double p) { return std::isfinite(p); });
+}
+
+class AnswerComparer {
+ public:
+  AnswerComparer(const CaseRecord& reference, const CaseRecord& observed, const StageSet& stages,
+                 CaseComparison& result)
+      : reference_(reference), observed_(observed), stages_(stages), result_(result) {}
+
+  void run();
+
+ private:
+  void compare_answer(const AnswerRecord& ours, const AnswerRecord& theirs);
+  bool compare_probabilities(const AnswerRecord& ours, const AnswerRecord& theirs);
+  void compare_fields(const AnswerRecord& ours, const AnswerRecord& theirs,
+                      const AnswerPoint& point);
+  void compare_usage(const ResponseRecord& ours, const ResponseRecord& theirs);
+  AnswerPoint make_point(const AnswerRecord& ours, const AnswerRecord& theirs) const;
+  void add(StageId stage, FindingKind kind, const std::string& what,
+           const std::string& redacted = "");
+
+  const CaseRecord& reference_;
+  const CaseRecord& observed_;
+  const StageSet& stages_;
+  CaseComparison& result_;
+  int question_ = -1;
+  std::string question_id_;
+};
+
+void AnswerComparer::add(StageId stage, FindingKind kind, const std::string& what,
+                         const std::string& redacted) {
+  if (!stages_.has(stage.kind)) return;
+  result_.findings.push_back({.case_id = reference_.id,
+                              .question = question_,
+                              .question_id = question_id_,
+                              .stage = stage,
+                              .kind = kind,
+                              .what = what,
+                              .what_redacted = redacted.empty() ? what : redacted});
+}
+
+void AnswerComparer::run() {
+  const ResponseRecord& theirs = *reference_.response;
+  if (!observed_.response) {
+    for (const StageId stage : {kProbabilities, kDecision, kUsage}) {
+      add(stage, FindingKind::kMissing, "no response");
+    }
+    return;
+  }
+  const ResponseRecord& ours = *observed_.response;
+  const auto find = [](const ResponseRecord& response, const std::string& id) {
+    return std::find_if(response.answers.begin(), response.answers.end(),
+                        [&](const AnswerRecord& answer) { return answer.question_id == id; });
+  };
+  for (const AnswerRecord& answer : theirs.answers) {
+    question_ = static_cast<int>(&answer - theirs.answers.data());
+    question_id_ = answer.question_id;
+    if (!reference_.has_questions) result_.questions.push_back({question_id_, question_});
+    const auto mine = find(ours, answer.question_id);
+    if (mine == ours.answers.end()) {
+      add(kProbabilities, FindingKind::kMissing, "the answer is not there");
+    } else {
+      compare_answer(*mine, answer);
+    }
+  }
+  question_ = -1;
+  question_id_.clear();
+  for (const AnswerRecord& answer : ours.answers) {
+    if (find(theirs, answer.question_id) != theirs.answers.end()) continue;
+    add(kProbabilities, FindingKind::kExtra,
+        fmt::format("a further answer: \"{}\"", answer.question_id), "a further answer");
+  }
+  compare_usage(ours, theirs);
+}
+
+void AnswerComparer::compare_answer(const AnswerRecord& ours, const AnswerRecord& theirs) {
+  if (!compare_probabilities(ours, theirs)) return;
+  AnswerComparison comparison;
+  comparison.point = make_point(ours, theirs);
+  const auto confidence = [](const std::vector<double>& p) {
+    return *std::max_element(p.begin(), p.end());
+  };
+  comparison.confidence = confidence(comparison.point.observed);
+  comparison.reference_confidence = confidence(comparison.point.reference);
+  const std::optional<double> mine = number_of(ours, "expected_value");
+  const std::optional<double> yours = number_of(theirs, "expected_value");
+  if (mine && yours) comparison.expected_value_difference = std::abs(*mine - *yours);
+  if (stages_.has(StageKind::kDecision)) compare_fields(ours, theirs, comparison.point);
+  if (stages_.has(StageKind::kProbabilities)) {
+    result_.values.push_back({.question = question_,
+                              .stage = kProbabilities,
+                              .rms_ratio = 0,
+                              .max_abs = comparison.point.drift});
+  }
+  result_.answers.push_back(std::move(comparison));
+}
+
+/// False when there is no telling how far the probabilities are apart.
+bool AnswerComparer::compare_probabilities(const AnswerRecord& ours, const AnswerRecord& theirs) {
+  if (stages_.has(StageKind::kProbabilities)) result_.compared.push_back(kProbabilities);
+  if (candidates_of(ours) != candidates_of(theirs)) {
+    add(kProbabilities, FindingKind::kDiffers,
+        fmt::format("probabilities of {} candidates that are not the {} of the reference, or in "
+                    "another order",
+                    ours.probabilities.size(), theirs.probabilities.size()));
+    return false;
+  }
+  for (const AnswerRecord* side : {&ours, &theirs}) {
+    if (all_finite(values_of(*side))) continue;
+    add(kProbabilities, FindingKind::kNotFinite,
+        fmt::format("a probability is not finite{}", side == &theirs ? " in the reference" : ""));
+    return false;
+  }
+  if (theirs.probabilities.empty()) {
+    add(kProbabilities, FindingKind::kMissing, "the reference's answer has no probabilities");
+    return false;
+  }
+  return true;
+}
+
+AnswerPoint AnswerComparer::make_point(const AnswerRecord& ours, const AnswerRecord& theirs) const {
+  AnswerPoint point;
+  point.case_id = reference_.id;
+  point.question = question_;
+  point.question_id = question_id_;
+  for (const auto& [name, text] : theirs.texts) {
+    if (name == "type") point.type = text;
+  }
+  for (const QuestionRecord& question : reference_.questions) {
+    if (question.id != question_id_) continue;
+    if (question.token_ids) point.n_tokens = static_cast<std::int64_t>(question.token_ids->size());
+  }
+  point.n_images = static_cast<std::int64_t>(reference_.images.size());
+  point.candidates = candidates_of(theirs);
+  point.reference = values_of(theirs);
+  point.observed = values_of(ours);
+  const DistributionDistance distance = distribution_distance(point.observed, point.reference);
+  point.drift = distance.drift;
+  point.kl = distance.kl;
+  point.total_variation = distance.total_variation;
+  const Winner winner = winner_of(point.reference);
+  point.margin = winner.margin;
+  point.flipped = winner_of(point.observed).index != winner.index;
+  return point;
+}
+
+/// The fields beside the probabilities: the same ones, texts equal unless the winner flipped, and
+/// numbers as near as the probabilities are.
+void AnswerComparer::compare_fields(const AnswerRecord& ours, const AnswerRecord& theirs,
+                                    const AnswerPoint& point) {
+  result_.compared.push_back(kDecision);
+  if (ours.fields != theirs.fields) {
+    return add(kDecision, FindingKind::kDiffers,
+               "the answer has other fields, or in another order");
+  }
+  for (std::size_t i = 0; i < theirs.texts.size() && i < ours.texts.size(); ++i) {
+    const auto& [name, text] = theirs.texts[i];
+    const bool follows_winner = name != "type";
+    if (ours.texts[i].second == text || (follows_winner && point.flipped)) continue;
+    add(kDecision, FindingKind::kDiffers,
+        fmt::format("{} is \"{}\", not \"{}\"", name, ours.texts[i].second, text),
+        fmt::format("{} differs", name));
+  }
+  // A sum of i * p_i over n candidates moves by at most n^2 / 2 of the drift.
+  const auto n = static_cast<double>(point.candidates.size());
+  const double reach = n * n * point.drift + 1e-9;
+  for (const auto& [name, value] : theirs.numbers) {
+    const std::optional<double> mine = number_of(ours, name);
+    if (mine && std::abs(*mine - value) <= reach) continue;
+    add(kDecision, FindingKind::kDiffers,
+        fmt::format("{} is {}, not {}: more than the probabilities explain", name,
+                    mine.value_or(NAN), value));
+  }
+}
+
+void AnswerComparer::compare_usage(const ResponseRecord& ours, const ResponseRecord& theirs) {
+  if (!stages_.has(StageKind::kUsage)) return;
+  const auto compare = [&](std::string_view name, const auto& mine, const auto& yours) {
+    if (!yours) return;
+    result_.compared.push_back(kUsage);
+    if (!mine) return add(kUsage, FindingKind::kMissing, fmt::format("no {}", name));
+    if (*mine == *yours) return;
+    add(kUsage, FindingKind::kDiffers, fmt::format("{} is {}, not {}", name, *mine, *yours));
+  };
+  compare("input_tokens", ours.input_tokens, theirs.input_tokens);
+  compare("output_tokens", ours.output_tokens, theirs.output_tokens);
+}
+
+}  // namespace
+
+void compare_answers(const CaseRecord& reference, const CaseRecord& observed,
+                     const StageSet& stages, CaseComparison& result) {
+  AnswerComparer(reference, observed, stages, result).run();
+}
+
+}  // namespace jemm
