@@ -147,7 +147,7 @@ AnswerRecord read_answer(std::string id, const Field& field) {
   return answer;
 }
 
-ResponseRecord read_response(const Field& field) {
+ResponseRecord response_of(const Field& field) {
   ResponseRecord response;
   response.model = optional_text(field, "model").value_or("");
   field.get("answers").each_member([&](std::string id, const Field& answer) {
@@ -198,7 +198,7 @@ CaseRecord read_fields(std::string_view line, const Field& field) {
     record.has_questions = true;
     questions->each([&](const Field& entry) { record.questions.push_back(read_question(entry)); });
   }
-  if (const auto response = field.find("response")) record.response = read_response(*response);
+  if (const auto response = field.find("response")) record.response = response_of(*response);
   return record;
 }
 
@@ -219,6 +219,13 @@ CaseRecord read_case(std::string_view line, const std::string& where) {
   return read_json(where, [&] {
     const JsonDocument document = parse_json(decode_json_bytes(line));
     return read_fields(line, Field(document.root(), where));
+  });
+}
+
+ResponseRecord read_response(std::string_view json, const std::string& where) {
+  return read_json(where, [&] {
+    const JsonDocument document = parse_json(decode_json_bytes(json));
+    return response_of(Field(document.root(), where));
   });
 }
 

@@ -15,4 +15,7 @@ CaseRecord read_case(std::string_view line, const std::string& where);
 /// Only the id, without a look at the rest. Throws likewise.
 std::string read_case_id(std::string_view line, const std::string& where);
 
+/// A response as the reference's server and `jemm decide` write it. Throws likewise.
+ResponseRecord read_response(std::string_view json, const std::string& where);
+
 }  // namespace jemm

@@ -110,7 +110,7 @@ struct Crossing {
 struct Crossings {
   double threshold = 0;
   std::uint64_t n_up = 0, n_down = 0;
-  std::vector<Crossing> listed;  ///< the first ones
+  std::vector<Crossing> listed{};  ///< the first ones
 };
 
 /// Drift by one property: "tokens", "type", "candidates", "images", "margin".
