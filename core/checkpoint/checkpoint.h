@@ -13,6 +13,10 @@
 
 namespace jemm {
 
+/// Where the adapter's updates are: apart, or already in the weights, rounded to BF16.
+enum class LoraMode { kUnmerged, kMerged };
+std::string_view lora_mode_name(LoraMode mode);  ///< "unmerged", "merged"
+
 /// One low-rank update of a linear layer: y += scale * (x A^T) B^T.
 struct LoraPair {
   Tensor a;          // [rank, in]  F32
@@ -47,10 +51,13 @@ class Checkpoint {
   virtual std::string fingerprint() const = 0;
 };
 
-/// Files of a checkpoint in Hugging Face form.
+class ExportFiles;
+
+/// Files of a checkpoint in Hugging Face form, or of an export of one.
 struct CheckpointFiles {
   std::shared_ptr<const FileSource> base;
-  std::shared_ptr<const FileSource> adapter;  ///< null: no adapter (encode only)
+  std::shared_ptr<const FileSource> adapter;         ///< null: no adapter (encode only)
+  std::shared_ptr<const ExportFiles> exported = {};  ///< set: it is base and adapter
 };
 
 /// A model as named on the command line: BASE+ADAPTER, BASE alone, or

@@ -13,6 +13,10 @@ constexpr const char* kDecisionConfig = "decision_config.json";
 
 }  // namespace
 
+std::string_view lora_mode_name(LoraMode mode) {
+  return mode == LoraMode::kMerged ? "merged" : "unmerged";
+}
+
 DescribedCheckpoint::DescribedCheckpoint(const CheckpointFiles& files)
     : files_(files),
       config_(parse_model_config(open_small(*files.base, "base", kModelConfig),

@@ -219,6 +219,10 @@ void AnswerComparer::compare_usage(const ResponseRecord& ours, const ResponseRec
     if (*mine == *yours) return;
     add(kUsage, FindingKind::kDiffers, fmt::format("{} is {}, not {}", name, *mine, *yours));
   };
+  if (!theirs.model.empty() && ours.model != theirs.model) {
+    add(kUsage, FindingKind::kDiffers,
+        fmt::format("model is \"{}\", not \"{}\"", ours.model, theirs.model), "model differs");
+  }
   compare("input_tokens", ours.input_tokens, theirs.input_tokens);
   compare("output_tokens", ours.output_tokens, theirs.output_tokens);
 }

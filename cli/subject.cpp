@@ -1,0 +1,144 @@
+#include "subject.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/input_hashes.h"
+#include "progress.h"
+
+namespace jemm::cli {
+namespace {
+
+bool is_weight_file(const std::string& name) {
+  return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
+}
+
+/// Compares what the golden says about its checkpoint with the files in use. Weights that are not
+/// read (none are needed, or they come from the formula) are not compared.
+void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_weights) {
+  const GoldenManifest& manifest = golden.manifest();
+  const bool reads_weights = needs_weights && !model.spec.synthetic_seed;
+  std::vector<std::string> names;
+  for (const auto& [name, hash] : manifest.checkpoint_sha256) {
+    if (reads_weights || !is_weight_file(name)) names.push_back(name);
+  }
+  const FileHashes hashes = input_hashes(model.files, names);
+  std::map<std::string, std::string> theirs;
+  for (const std::string& name : names) theirs[name] = manifest.checkpoint_sha256.at(name);
+  std::optional<std::int64_t> seed;
+  if (model.spec.synthetic_seed) seed = *model.spec.synthetic_seed;
+  if (!needs_weights) seed = manifest.synthetic_seed;
+  const std::string difference =
+      checkpoint_difference(hashes, seed, theirs, manifest.synthetic_seed);
+  if (!difference.empty()) {
+    fail(ErrorKind::kInput, "{} is of another checkpoint: {}", golden.name(), difference);
+  }
+  if (hashes.empty()) {
+    log_line(fmt::format("warning: {} names no file of this checkpoint, so nothing shows that it "
+                         "was made from it",
+                         golden.name()));
+  }
+}
+
+class ModelSubject : public Subject {
+ public:
+  ModelSubject(const ModelOptions& options, const std::string& device, int n_threads,
+               const Golden& golden, const StageSet& stages)
+      : stages_(stages), model_(open_model_files(options)), encoder_(open_encoder(model_, options)) {
+    check_checkpoint(model_, golden, stages.needs_engine());
+    name_ = options.model.empty() ? "the embedded demonstration checkpoint" : options.model;
+    Observer::Model model{.encoder = encoder_, .engine = nullptr, .decision = {}};
+    if (stages.needs_engine()) {
+      weights_ = open_weights(model_, encoder_.tokenizer());
+      engine_ = open_engine(device, weights_, encoder_.label_ids(), n_threads);
+      model.engine = engine_.get();
+      model.decision = weights_->decision();
+    }
+    observer_.emplace(model);
+  }
+
+  std::optional<CaseRecord> find(const CaseRecord& reference) override {
+    return observer_->observe(reference, stages_);
+  }
+
+  std::optional<CaseRecord> unwatched(const CaseRecord& reference) override {
+    if (engine_ == nullptr || reference.tensors.empty()) return std::nullopt;
+    CaseRecord bare = reference;
+    bare.tensors.clear();
+    return observer_->observe(bare, stages_);
+  }
+
+  Side side() const override {
+    Side side{.kind = "engine", .name = name_, .facts = {}};
+    side.facts.emplace_back("tokenizer", encoder_.tokenizer().description().pattern);
+    if (engine_ != nullptr) {
+      side.facts.emplace_back("dtype", "float32");
+      side.facts.emplace_back("device", "cpu");
+      side.facts.emplace_back("fingerprint", engine_->fingerprint());
+    }
+    return side;
+  }
+
+  std::optional<double> threshold() const override {
+    if (weights_ == nullptr) return std::nullopt;
+    return weights_->decision().threshold;
+  }
+
+ private:
+  StageSet stages_;
+  std::string name_;
+  ModelFiles model_;
+  Encoder encoder_;
+  std::shared_ptr<const Checkpoint> weights_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<Observer> observer_;
+};
+
+class GoldenSubject : public Subject {
+ public:
+  explicit GoldenSubject(Golden& other) : other_(other) {}
+
+  std::optional<CaseRecord> find(const CaseRecord& reference) override {
+    return other_.find(reference.id);
+  }
+  Side side() const override { return golden_side(other_); }
+
+ private:
+  Golden& other_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> open_model_subject(const ModelOptions& options, const std::string& device,
+                                            int n_threads, const Golden& golden,
+                                            const StageSet& stages) {
+  return std::make_unique<ModelSubject>(options, device, n_threads, golden, stages);
+}
+
+std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden) {
+  const GoldenManifest& theirs = golden.manifest();
+  const GoldenManifest& ours = other.manifest();
+  const std::string difference = checkpoint_difference(ours.checkpoint_sha256, ours.synthetic_seed,
+                                                       theirs.checkpoint_sha256,
+                                                       theirs.synthetic_seed);
+  if (!difference.empty()) {
+    fail(ErrorKind::kInput, "{} is of another checkpoint than {}: {}", other.name(), golden.name(),
+         difference);
+  }
+  return std::make_unique<GoldenSubject>(other);
+}
+
+Side golden_side(const Golden& golden) {
+  Side side{.kind = "golden", .name = golden.name(), .facts = golden.manifest().facts};
+  if (golden.manifest().synthetic_seed) {
+    side.facts.emplace_back("synthetic_seed",
+                            fmt::format("{}", *golden.manifest().synthetic_seed));
+  }
+  return side;
+}
+
+}  // namespace jemm::cli

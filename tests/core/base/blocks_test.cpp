@@ -1,0 +1,87 @@
+// Reading in blocks, and work shared by threads.
+#include "base/blocks.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace jemm {
+namespace {
+
+struct TempFile {
+  std::string path;
+  explicit TempFile(const std::string& content) {
+    path = (std::filesystem::temp_directory_path() / "jemm-blocks-XXXXXX").string();
+    ::close(::mkstemp(path.data()));
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  ~TempFile() { std::filesystem::remove(path); }
+};
+
+std::string pattern(std::size_t size) {
+  std::string text(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 31 + i / 251);
+  return text;
+}
+
+TEST_CASE("ranges cover what they should") {
+  CHECK(block_ranges(5, 5).empty());
+  const auto ranges = block_ranges(7, 7 + kBlockBytes + 1);
+  REQUIRE(ranges.size() == 2);
+  CHECK(ranges[0].offset == 7);
+  CHECK(ranges[0].size == kBlockBytes);
+  CHECK(ranges[1].offset == 7 + kBlockBytes);
+  CHECK(ranges[1].size == 1);
+}
+
+TEST_CASE("ranges are handed over in order, small and large") {
+  const std::string content = pattern(5'000'000);
+  const TempFile temp(content);
+  const BlockFile file(temp.path);
+  CHECK(file.size() == content.size());
+  const std::vector<FileRange> ranges = {{3, 10}, {100, 2'000'000}, {0, 0}, {2'000'100, 2'999'900}};
+  std::vector<std::string> seen;
+  for_each_range(file, ranges, [&](std::size_t i, std::span<const std::byte> bytes) {
+    CHECK(i == seen.size());
+    seen.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  });
+  REQUIRE(seen.size() == ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    CHECK(seen[i] == content.substr(ranges[i].offset, ranges[i].size));
+  }
+  CHECK(sha256_of_file(temp.path) == sha256_hex(content));
+}
+
+TEST_CASE("an empty file, and one that ends too soon") {
+  const TempFile empty("");
+  CHECK(sha256_of_file(empty.path) == sha256_hex(std::string_view()));
+  const TempFile shorter("abc");
+  const BlockFile file(shorter.path);
+  std::byte to[4];
+  CHECK_THROWS_WITH_AS(file.read(0, to),
+                       (shorter.path + " ends at byte 3, before it should").c_str(), Error);
+  CHECK_THROWS_AS(BlockFile("/nonexistent"), Error);
+  CHECK_THROWS_AS(BlockFile("/"), Error);
+}
+
+TEST_CASE("threads share the work, and the first exception comes out") {
+  std::atomic<int> sum = 0;
+  in_threads(100, 4, [&](std::size_t i) { sum += static_cast<int>(i); });
+  CHECK(sum == 4950);
+  in_threads(0, 4, [&](std::size_t) { sum = 0; });
+  CHECK(sum == 4950);
+  CHECK_THROWS_AS(in_threads(50, 3,
+                             [](std::size_t i) {
+                               if (i == 20) fail(ErrorKind::kInput, "twenty");
+                             }),
+                  Error);
+}
+
+}  // namespace
+}  // namespace jemm
