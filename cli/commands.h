@@ -13,5 +13,6 @@ namespace jemm::cli {
 using Command = std::function<int()>;
 Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
+Command add_parity(CLI::App& app);
 
 }  // namespace jemm::cli

@@ -22,10 +22,14 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                    "Take an unknown chat template to render the known framing");
 }
 
+ModelFiles open_embedded_model() {
+  return {.spec = {}, .files = demo_checkpoint_files()};
+}
+
 ModelFiles open_model_files(const ModelOptions& options) {
   ModelFiles model;
   if (options.model.empty()) {
-    model.files = demo_checkpoint_files();
+    model = open_embedded_model();
     log_line(
         "warning: no --model, so this is the embedded demonstration checkpoint: a toy trained on a "
         "handful of task kinds");

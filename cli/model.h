@@ -31,6 +31,8 @@ struct ModelFiles {
   CheckpointFiles files;
 };
 ModelFiles open_model_files(const ModelOptions& options);
+/// The embedded demonstration checkpoint, without the warning that a user of it gets.
+ModelFiles open_embedded_model();
 
 Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
 

@@ -111,8 +111,7 @@ void Observation::encode() {
   ImageCache no_cache(0);
   const ImageHashes hashes =
       stages_.has(StageKind::kImageRgb) ? ImageHashes::kCompute : ImageHashes::kSkip;
-  EncodedRequest request =
-      model_.encoder.open(reference_.body, {}, hashes, no_cache, times_);
+  EncodedRequest request = model_.encoder.open(reference_.body, {}, hashes, no_cache, times_);
   record_.has_questions = true;
   for (std::size_t i = 0; i < request.request.question_count(); ++i) {
     questions_.push_back(model_.encoder.encode(request, i, times_));
@@ -227,7 +226,9 @@ void Observation::add_response(const std::vector<LabelLogits>& logits) {
     }
   }
   if (!complete) return;
-  record_.response = read_response(result_line(result, {.id = "\"\""}), "the answer");
+  ResultContext context;
+  context.id = "\"\"";
+  record_.response = read_response(result_line(result, context), "the answer");
 }
 
 }  // namespace

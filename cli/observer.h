@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/config.h"
 #include "engine/engine.h"
 #include "evaluate/encoder.h"
 #include "judge/record.h"

@@ -38,9 +38,10 @@ void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_
     fail(ErrorKind::kInput, "{} is of another checkpoint: {}", golden.name(), difference);
   }
   if (hashes.empty()) {
-    log_line(fmt::format("warning: {} names no file of this checkpoint, so nothing shows that it "
-                         "was made from it",
-                         golden.name()));
+    log_line(
+        fmt::format("warning: {} names no file of this checkpoint, so nothing shows that it "
+                    "was made from it",
+                    golden.name()));
   }
 }
 
@@ -48,7 +49,9 @@ class ModelSubject : public Subject {
  public:
   ModelSubject(const ModelOptions& options, const std::string& device, int n_threads,
                const Golden& golden, const StageSet& stages)
-      : stages_(stages), model_(open_model_files(options)), encoder_(open_encoder(model_, options)) {
+      : stages_(stages),
+        model_(open_model_files(options)),
+        encoder_(open_encoder(model_, options)) {
     check_checkpoint(model_, golden, stages.needs_engine());
     name_ = options.model.empty() ? "the embedded demonstration checkpoint" : options.model;
     Observer::Model model{.encoder = encoder_, .engine = nullptr, .decision = {}};
@@ -122,9 +125,8 @@ std::unique_ptr<Subject> open_model_subject(const ModelOptions& options, const s
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden) {
   const GoldenManifest& theirs = golden.manifest();
   const GoldenManifest& ours = other.manifest();
-  const std::string difference = checkpoint_difference(ours.checkpoint_sha256, ours.synthetic_seed,
-                                                       theirs.checkpoint_sha256,
-                                                       theirs.synthetic_seed);
+  const std::string difference = checkpoint_difference(
+      ours.checkpoint_sha256, ours.synthetic_seed, theirs.checkpoint_sha256, theirs.synthetic_seed);
   if (!difference.empty()) {
     fail(ErrorKind::kInput, "{} is of another checkpoint than {}: {}", other.name(), golden.name(),
          difference);
@@ -135,8 +137,7 @@ std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden
 Side golden_side(const Golden& golden) {
   Side side{.kind = "golden", .name = golden.name(), .facts = golden.manifest().facts};
   if (golden.manifest().synthetic_seed) {
-    side.facts.emplace_back("synthetic_seed",
-                            fmt::format("{}", *golden.manifest().synthetic_seed));
+    side.facts.emplace_back("synthetic_seed", fmt::format("{}", *golden.manifest().synthetic_seed));
   }
   return side;
 }

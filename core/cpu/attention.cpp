@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cpu/vector_math.h"
+#include "engine/faults.h"
 
 namespace jemm::cpu {
 namespace {
@@ -135,7 +136,9 @@ class Task {
       const std::int64_t last = tile_.queries[i].place - first;
       last_key[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(last, -1, kBlock));
     }
-    const float scale = 1.0f / std::sqrt(static_cast<float>(args_.head_dim));
+    const float scale = planted(EngineFault::kUnscaledQuery)
+                            ? 1.0f
+                            : 1.0f / std::sqrt(static_cast<float>(args_.head_dim));
     float correction[kLanes];
     for (std::int64_t h = 0; h < group_; ++h) {
       score_product_.run(worker_, keys_, queries(h), scores_);

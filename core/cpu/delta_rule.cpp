@@ -2,9 +2,11 @@
 #include "cpu/delta_rule.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "cpu/vector_math.h"
+#include "engine/faults.h"
 
 namespace jemm::cpu {
 namespace {
@@ -71,6 +73,15 @@ JEMM_CLONES
 void scale_columns(float* rows, std::int64_t n_rows, const float* factors) {
   for (std::int64_t d = 0; d < n_rows; ++d) {
     for (std::int64_t i = 0; i < kChunk; ++i) rows[d * kChunk + i] *= factors[i];
+  }
+}
+
+// What goes wrong with a state at a split, in builds that can plant it.
+void plant_state_fault(float* state, std::int64_t n) {
+  if (planted(EngineFault::kStaleState)) std::fill_n(state, n, 0.0f);
+  if (!planted(EngineFault::kBf16State)) return;
+  for (std::int64_t i = 0; i < n; ++i) {
+    state[i] = std::bit_cast<float>((std::bit_cast<std::uint32_t>(state[i]) + 0x8000U) & ~0xFFFFU);
   }
 }
 
@@ -188,6 +199,7 @@ void delta_rule(Context& context, const DeltaRuleArgs& args, Matrix& out) {
         const float* before =
             states + args.slots.slot[static_cast<std::size_t>(run.parent)] * state_size;
         if (before != state) std::copy_n(before, state_size, state);
+        plant_state_fault(state, state_size);
       }
       const float* qkv = args.qkv.row(run.row_begin);
       rule.run(worker,

@@ -8,6 +8,7 @@
 #include "cpu/delta_rule.h"
 #include "cpu/elementwise.h"
 #include "cpu/norms.h"
+#include "engine/faults.h"
 
 namespace jemm::cpu {
 namespace {
@@ -107,7 +108,9 @@ void delta_net_mixer(Context& context, const DeltaNetWeights& weights, const Mix
   to_matrix(context.pool, memory.gates, memory.gate_rows);
 
   causal_conv(context, memory.projected_rows, weights.taps, args.plan.runs, memory.heads);
-  const float query_scale = 1.0f / std::sqrt(static_cast<float>(config.key_head_dim));
+  const float query_scale = planted(EngineFault::kUnscaledDeltaQuery)
+                                ? 1.0f
+                                : 1.0f / std::sqrt(static_cast<float>(config.key_head_dim));
   for_rows(context, memory.heads.rows(), [&](std::int64_t row) {
     for (std::int64_t h = 0; h < 2 * config.n_key_heads; ++h) {
       const float scale = h < config.n_key_heads ? query_scale : 1.0f;

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <vector>
 
+#include "engine/faults.h"
+
 namespace jemm::cpu {
 namespace {
 
 std::size_t axis_of(const TextConfig& config, std::int64_t frequency) {
   const auto axis = static_cast<std::size_t>(frequency % 3);
+  if (planted(EngineFault::kRotarySection) && axis != 0) return 3 - axis;
   return axis != 0 && frequency < 3 * config.mrope_section[axis] ? axis : 0;
 }
 

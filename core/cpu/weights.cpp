@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "engine/faults.h"
 
 namespace jemm::cpu {
 
@@ -28,7 +29,10 @@ std::vector<float> offset_norm(const Checkpoint& checkpoint, const std::string& 
 }
 
 Linear linear(const Checkpoint& checkpoint, const std::string& module) {
-  return {.weight = checkpoint.tensor(module + ".weight"), .lora = checkpoint.lora(module)};
+  const bool is_dropped =
+      planted(EngineFault::kDroppedLoraPair) && module.ends_with(".layers.1.mlp.down_proj");
+  return {.weight = checkpoint.tensor(module + ".weight"),
+          .lora = is_dropped ? std::nullopt : checkpoint.lora(module)};
 }
 
 AttentionWeights attention_weights(const Checkpoint& checkpoint, const std::string& name) {

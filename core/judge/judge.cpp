@@ -408,6 +408,7 @@ void Judge::decide_verdict() {
     report_.verdict = Verdict::kPass;
     report_.reason = "exact stages are equal, numbers within their budgets";
   }
+  report_.reason_redacted = report_.reason;
 }
 
 }  // namespace jemm

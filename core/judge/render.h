@@ -11,6 +11,8 @@ namespace jemm {
 /// For a terminal: the table of stages, the gates, distances and findings. `color`: ANSI colours,
 /// which never carry meaning alone.
 std::string report_terminal(const Report& report, bool color);
+/// The first stage over its budget: overall, counted over the cases, and case by case.
+std::string report_bisection(const Report& report);
 /// "jemm-report/1", as docs/report.schema.json describes it.
 std::string report_json(const Report& report);
 std::string report_markdown(const Report& report);
@@ -25,5 +27,8 @@ std::string github_summary(const Report& report, std::size_t max_bytes = 1u << 2
 /// The report without ids, candidates, quotations and paths: ids become the first 12 digits of
 /// their SHA-256, candidates their label letters.
 Report redacted(Report report);
+Finding redacted(Finding finding);
+/// The id of a redacted report; empty for an empty one.
+std::string redacted_id(std::string_view id);
 
 }  // namespace jemm

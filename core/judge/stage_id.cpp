@@ -87,6 +87,14 @@ bool StageSet::needs_tensors() const {
   return has(StageKind::kVision) || has(StageKind::kLayer) || has(StageKind::kFinalNorm);
 }
 
+StageSet StageSet::without_tensors() const {
+  StageSet set = *this;
+  for (const StageKind kind : {StageKind::kVision, StageKind::kLayer, StageKind::kFinalNorm}) {
+    set.remove(kind);
+  }
+  return set;
+}
+
 std::string StageSet::names() const {
   std::string names;
   for (int kind = 0; kind < kStageKinds; ++kind) {

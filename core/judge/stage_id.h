@@ -62,10 +62,12 @@ class StageSet {
   bool has(StageKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1) != 0; }
   bool needs_engine() const;   ///< any stage that takes weights
   bool needs_tensors() const;  ///< any stage that a tap observes
-  std::string names() const;   ///< a comma list, in order
+  StageSet without_tensors() const;
+  std::string names() const;  ///< a comma list, in order
 
  private:
   void add(StageKind kind) { bits_ |= 1u << static_cast<unsigned>(kind); }
+  void remove(StageKind kind) { bits_ &= ~(1u << static_cast<unsigned>(kind)); }
 
   std::uint32_t bits_ = 0;
 };

@@ -1,0 +1,39 @@
+#include "github.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "judge/render.h"
+#include "progress.h"
+
+namespace jemm::cli {
+namespace {
+
+constexpr std::uintmax_t kMaxSummaryBytes = std::uintmax_t{1} << 20;
+
+}  // namespace
+
+void publish_on_github(const Report& report) {
+  log_line(github_annotations(report));
+  const char* path = std::getenv("GITHUB_STEP_SUMMARY");
+  if (path == nullptr || *path == '\0') return;
+  std::error_code absent;
+  const std::uintmax_t size = std::filesystem::file_size(path, absent);
+  const std::uintmax_t used = absent ? 0 : size;
+  if (used >= kMaxSummaryBytes) return;
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  file << github_summary(report, static_cast<std::size_t>(kMaxSummaryBytes - used));
+  file.close();
+  if (!file) fail(ErrorKind::kIo, "cannot write {}", path);
+}
+
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
+}
+
+}  // namespace jemm::cli

@@ -1,0 +1,15 @@
+// What GitHub Actions shows of a report.
+#pragma once
+
+#include "judge/report.h"
+
+namespace jemm::cli {
+
+/// Annotations on standard error, and the step summary behind what the step's file
+/// (GITHUB_STEP_SUMMARY) holds already, within GitHub's limit.
+void publish_on_github(const Report& report);
+
+/// Whether standard output is a terminal and NO_COLOR is not set.
+bool wants_color();
+
+}  // namespace jemm::cli
