@@ -14,5 +14,6 @@ using Command = std::function<int()>;
 Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
 Command add_parity(CLI::App& app);
+Command add_diff(CLI::App& app);
 
 }  // namespace jemm::cli

@@ -243,7 +243,8 @@ void ParityRun::watch(const CaseRecord& reference, const CaseRecord& watched) {
 
 /// Fills in what the judge does not know, prints, and writes the reports.
 void ParityRun::publish(Report& report) {
-  report.version = version_text();
+  const std::string version = version_text();
+  report.version = version.substr(0, version.find('\n'));
   report.reference = golden_side(golden_);
   report.observed = subject_->side();
   if (second_) report.noise = golden_side(*second_);

@@ -25,6 +25,14 @@ TensorDistance distance_of(std::span<const Value> x, std::span<const Value> refe
 
 }  // namespace
 
+double median_of(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
 TensorDistance tensor_distance(std::span<const float> x, std::span<const float> reference) {
   return distance_of(x, reference);
 }

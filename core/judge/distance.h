@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace jemm {
+
+/// The middle value, or the mean of the two in the middle; 0 of nothing. Reorders the values.
+double median_of(std::vector<double>& values);
 
 struct TensorDistance {
   double rms_ratio = 0;  ///< RMS(x - reference) / RMS(reference); 0 / 0 counts as 0

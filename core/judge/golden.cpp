@@ -18,7 +18,6 @@ namespace jemm {
 namespace {
 
 constexpr std::string_view kFormat = "jemm-golden/1";
-constexpr std::size_t kMaxLineBytes = std::size_t{256} << 20;
 
 std::string blob_text(const std::string& path) {
   return std::string(map_file(path).text());
@@ -75,11 +74,7 @@ Golden::Golden(const std::string& directory) : directory_(directory) {
   if (open_directory(directory)->contains("stages.safetensors")) {
     stages_ = std::make_unique<SafetensorsFile>(map_file(stages), stages);
   }
-  const std::string cases = directory + "/cases.jsonl";
-  map_file(cases);  // for its errors: no such file, not a regular one
-  cases_.open(cases, std::ios::binary);
-  index_cases();
-  rewind();
+  open_cases();
 }
 
 Golden::~Golden() = default;
@@ -112,76 +107,20 @@ void Golden::read_manifest() {
   add_facts(object.object("versions"), "", manifest_);
 }
 
-Golden::Key Golden::key_of(const std::string& id) {
-  const std::string hex = sha256_hex(id);
-  Key key{};
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    std::from_chars(hex.data() + 16 * i, hex.data() + 16 * (i + 1), key[i], 16);
-  }
-  return key;
-}
-
-std::string Golden::where() const {
-  return line_number_ == 0 ? fmt::format("{}/cases.jsonl", directory_)
-                           : fmt::format("{}/cases.jsonl: line {}", directory_, line_number_);
-}
-
-/// The next line that is not blank.
-bool Golden::read_line() {
-  std::streambuf& stream = *cases_.rdbuf();
-  while (true) {
-    line_.clear();
-    line_begin_ = next_begin_;
-    ++line_number_;
-    int c = stream.sbumpc();
-    if (c == std::char_traits<char>::eof()) return false;
-    for (; c != std::char_traits<char>::eof() && c != '\n'; c = stream.sbumpc()) {
-      if (line_.size() == kMaxLineBytes) {
-        fail(ErrorKind::kInput, "{} is longer than {} bytes", where(), kMaxLineBytes);
-      }
-      line_ += static_cast<char>(c);
-    }
-    next_begin_ = line_begin_ + line_.size() + 1;
-    if (line_.find_first_not_of(" \t\r") != std::string::npos) return true;
-  }
-}
-
-void Golden::rewind() {
-  cases_.clear();
-  cases_.seekg(0);
-  next_begin_ = 0;
-  line_number_ = 0;
-}
-
-void Golden::index_cases() {
+/// Indexes the cases, and finds the tensors that belong to none of them.
+void Golden::open_cases() {
   std::vector<bool> claimed(stages_ ? stages_->entries().size() : 0);
-  while (read_line()) {
-    const std::string id = read_case_id(line_, where());
-    index_.push_back({key_of(id), line_begin_});
-    mark_tensors(id, claimed);
-  }
-  n_cases_ = index_.size();
-  std::sort(index_.begin(), index_.end());
-  for (std::size_t i = 1; i < index_.size(); ++i) {
-    const bool again = index_[i].key == index_[i - 1].key;
-    const bool noted = i > 1 && index_[i].key == index_[i - 2].key;
-    if (!again || noted) continue;
-    cases_.clear();
-    cases_.seekg(static_cast<std::streamoff>(index_[i].offset));
-    read_line();
-    duplicates_.push_back(read_case_id(line_, where()));
-  }
+  cases_.emplace(directory_ + "/cases.jsonl", [&](std::string_view line, const std::string& where) {
+    std::string id = read_case_id(line, where);
+    if (!stages_) return id;
+    const auto [first, last] = prefix_range(stages_->entries(), id + "/");
+    for (std::size_t i = first; i < last; ++i) claimed[i] = true;
+    return id;
+  });
   for (std::size_t i = 0; i < claimed.size(); ++i) {
     if (claimed[i]) continue;
     if (n_stray_tensors_++ == 0) stray_tensor_ = stages_->entries()[i].name;
   }
-}
-
-void Golden::mark_tensors(const std::string& id, std::vector<bool>& claimed) const {
-  if (!stages_) return;
-  const auto [first, last] = prefix_range(stages_->entries(), id + "/");
-  std::fill(claimed.begin() + static_cast<std::ptrdiff_t>(first),
-            claimed.begin() + static_cast<std::ptrdiff_t>(last), true);
 }
 
 void Golden::add_tensors(CaseRecord& record) const {
@@ -201,29 +140,17 @@ void Golden::add_tensors(CaseRecord& record) const {
 }
 
 bool Golden::next(CaseRecord& record) {
-  if (!read_line()) return false;
-  record = read_case(line_, where());
+  const std::optional<std::string_view> line = cases_->next();
+  if (!line) return false;
+  record = read_case(*line, cases_->where());
   add_tensors(record);
   return true;
 }
 
-bool Golden::contains(const std::string& id) const {
-  const Key key = key_of(id);
-  const auto entry = std::lower_bound(index_.begin(), index_.end(), Entry{key, 0});
-  return entry != index_.end() && entry->key == key;
-}
-
 std::optional<CaseRecord> Golden::find(const std::string& id) {
-  const Key key = key_of(id);
-  const auto entry = std::lower_bound(index_.begin(), index_.end(), Entry{key, 0});
-  if (entry == index_.end() || entry->key != key) return std::nullopt;
-  cases_.clear();
-  cases_.seekg(static_cast<std::streamoff>(entry->offset));
-  next_begin_ = entry->offset;
-  line_number_ = 0;
-  read_line();
-  line_number_ = 0;
-  CaseRecord record = read_case(line_, where());
+  const std::optional<std::string_view> line = cases_->find(id);
+  if (!line) return std::nullopt;
+  CaseRecord record = read_case(*line, cases_->where());
   add_tensors(record);
   return record;
 }

@@ -1,9 +1,7 @@
 // A golden directory ("jemm-golden/1"): what a reference said, and where it came from.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "judge/indexed_lines.h"
 #include "judge/record.h"
 
 namespace jemm {
@@ -27,7 +26,7 @@ struct GoldenManifest {
   std::vector<std::pair<std::string, std::string>> facts;
 };
 
-/// A directory that is read case by case. Holds 24 bytes a case in memory and the header of
+/// A directory that is read case by case; in memory is its index, and the header of
 /// stages.safetensors. Not thread-safe.
 class Golden {
  public:
@@ -39,48 +38,30 @@ class Golden {
 
   const std::string& name() const { return directory_; }
   const GoldenManifest& manifest() const { return manifest_; }
-  std::uint64_t n_cases() const { return n_cases_; }
+  std::uint64_t n_cases() const { return cases_->size(); }
   bool has_tensors() const { return stages_ != nullptr; }
   /// Ids that occur more than once, each one once.
-  const std::vector<std::string>& duplicates() const { return duplicates_; }
+  const std::vector<std::string>& duplicates() const { return cases_->duplicates(); }
   /// Tensors of stages.safetensors whose name begins with no case's id; the first of them.
   std::uint64_t n_stray_tensors() const { return n_stray_tensors_; }
   const std::string& stray_tensor() const { return stray_tensor_; }
 
   /// The next case in the order of the file; false behind the last one. Throws Error(kInput).
   bool next(CaseRecord& record);
-  void rewind();
+  void rewind() { cases_->rewind(); }
   /// The case of that id, the first one of several; nothing when there is none.
   std::optional<CaseRecord> find(const std::string& id);
-  bool contains(const std::string& id) const;
+  bool contains(const std::string& id) const { return cases_->contains(id); }
 
  private:
-  using Key = std::array<std::uint64_t, 2>;  // of an id: the first half of its SHA-256
-  struct Entry {
-    Key key;
-    std::uint64_t offset = 0;
-    auto operator<=>(const Entry&) const = default;
-  };
-
-  static Key key_of(const std::string& id);
   void read_manifest();
-  void index_cases();
-  bool read_line();
-  void mark_tensors(const std::string& id, std::vector<bool>& claimed) const;
+  void open_cases();
   void add_tensors(CaseRecord& record) const;
-  std::string where() const;
 
   std::string directory_;
   GoldenManifest manifest_;
   std::unique_ptr<const SafetensorsFile> stages_;
-  std::ifstream cases_;
-  std::string line_;
-  std::uint64_t line_begin_ = 0;   // offset of line_
-  std::uint64_t next_begin_ = 0;   // offset behind it
-  std::uint64_t line_number_ = 0;  // 0: unknown, after find
-  std::uint64_t n_cases_ = 0;
-  std::vector<Entry> index_;  // sorted
-  std::vector<std::string> duplicates_;
+  std::optional<IndexedLines> cases_;
   std::uint64_t n_stray_tensors_ = 0;
   std::string stray_tensor_;
 };

@@ -25,15 +25,6 @@ void note(Extreme& extreme, double value, const std::string& case_id, int questi
   extreme.question = question;
 }
 
-/// The middle value, or the mean of the two in the middle; 0 of nothing.
-double median_of(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 /// The smallest margin at which this flip would have passed: winners agree from a margin on.
 double passing_margin(double margin) {
   return std::nextafter(margin, 1.0);

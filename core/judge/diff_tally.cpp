@@ -1,0 +1,106 @@
+// Bounded lists and their text.
+#include "judge/diff_tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "contract/answer.h"
+#include "judge/distance.h"
+
+namespace jemm {
+namespace {
+
+constexpr std::size_t kMaxListed = 100;
+constexpr std::size_t kMaxPrinted = 20;
+
+/// Text for a terminal: control characters and lone surrogates as JSON escapes.
+std::string printable(std::string_view text) {
+  const std::string quoted = json_string(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::string list_text(std::string_view title, const DiffList& list) {
+  if (list.n == 0) return "";
+  std::string text = fmt::format("{}: {}\n", title, list.n);
+  for (std::size_t i = 0; i < std::min(list.listed.size(), kMaxPrinted); ++i) {
+    const DiffEntry& entry = list.listed[i];
+    text += fmt::format("  {}{}{}: {}\n", printable(entry.case_id),
+                        entry.question_id.empty() ? "" : ", ", printable(entry.question_id),
+                        printable(entry.what));
+  }
+  if (list.n > kMaxPrinted) text += fmt::format("  and {} more\n", list.n - kMaxPrinted);
+  return text;
+}
+
+std::string list_json(const DiffList& list) {
+  std::string text = fmt::format(R"({{"n":{},"listed":[)", list.n);
+  for (std::size_t i = 0; i < list.listed.size(); ++i) {
+    const DiffEntry& entry = list.listed[i];
+    if (i > 0) text += ',';
+    text += fmt::format(R"({{"case":{},"question":{},"what":{}}})", json_string(entry.case_id),
+                        json_string(entry.question_id), json_string(entry.what));
+  }
+  return text + "]}";
+}
+
+}  // namespace
+
+void DiffTally::add(DiffList& list, const DiffEntry& entry) {
+  ++list.n;
+  if (list.listed.size() < kMaxListed) list.listed.push_back(entry);
+}
+
+void DiffTally::move(const std::string& case_id, const std::string& question_id, double distance) {
+  ++result.n_questions;
+  if (distance != 0) ++result.n_moved;
+  distances_.push_back(distance);
+  if (!result.moved.case_id.empty() && distance <= result.moved.max) return;
+  result.moved.max = distance;
+  result.moved.case_id = question_id.empty() ? case_id : case_id + ", " + question_id;
+}
+
+DiffResult DiffTally::finish() {
+  result.moved.median = median_of(distances_);
+  return std::move(result);
+}
+
+std::string diff_text(const DiffResult& result) {
+  std::string text = fmt::format("A {}, B {}, in both {}; {} questions compared\n", result.n_a,
+                                 result.n_b, result.n_common, result.n_questions);
+  for (const std::string& note : result.notes) text += fmt::format("note: {}\n", printable(note));
+  if (result.n_questions > 0) {
+    text += fmt::format("moved: {} of {} questions, median {:.3g}, largest {:.3g}{}{}\n",
+                        result.n_moved, result.n_questions, result.moved.median, result.moved.max,
+                        result.n_moved > 0 ? " at " : "",
+                        result.n_moved > 0 ? printable(result.moved.case_id) : "");
+  }
+  text += list_text("winners that changed", result.flips);
+  text += list_text("better in B", result.improvements);
+  text += list_text("worse in B", result.regressions);
+  return text + (result.regressions.n == 0 ? "no regression\n" : "REGRESSION\n");
+}
+
+std::string diff_json(const DiffResult& result) {
+  const auto number = [](double value) {
+    return std::isfinite(value) ? python_float(value) : std::string("null");
+  };
+  std::string notes;
+  for (const std::string& note : result.notes) {
+    if (!notes.empty()) notes += ',';
+    notes += json_string(note);
+  }
+  return fmt::format(
+      R"({{"format":"jemm-diff/1","kind":"{}","a":{},"b":{},"common":{},"questions":{},)"
+      R"("moved":{{"n":{},"median":{},"max":{},"at":{}}},"flips":{},"improvements":{},)"
+      R"("regressions":{},"notes":[{}]}})"
+      "\n",
+      result.kind, result.n_a, result.n_b, result.n_common, result.n_questions, result.n_moved,
+      number(result.moved.median), number(result.moved.max), json_string(result.moved.case_id),
+      list_json(result.flips), list_json(result.improvements), list_json(result.regressions),
+      notes);
+}
+
+}  // namespace jemm
