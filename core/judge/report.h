@@ -167,7 +167,9 @@ struct Report {
   std::string gates_sha256;  ///< of gates_json, budgets from noise filled in
   std::string stage_names;   ///< the stages asked for
   Verdict verdict = Verdict::kError;
-  std::string reason;  ///< one sentence
+  std::string reason;  ///< one sentence; may quote the request
+  std::string reason_redacted;  ///< the same without a word of the request
+  bool is_redacted = false;     ///< ids are the starts of their hashes; see redacted()
 
   std::uint64_t n_cases = 0, n_ok = 0, n_refused = 0, n_questions = 0, n_images = 0;
   std::vector<StageSummary> stages;  ///< in order; absent ones of those asked for too

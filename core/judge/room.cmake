@@ -1,4 +1,6 @@
 jemm_room(judge
-  SOURCES gates.cpp stage_id.cpp
+  SOURCES gates.cpp github.cpp html_plots.cpp html_style.cpp junit.cpp redact.cpp render_text.cpp
+    report_facts.cpp report_html.cpp report_json.cpp report_markdown.cpp report_names.cpp
+    report_terminal.cpp stage_id.cpp svg.cpp tables.cpp
   DEPS jemm_base jemm_contract jemm_checkpoint
   PRIVATE_DEPS nlohmann_json::nlohmann_json)
