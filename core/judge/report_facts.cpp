@@ -113,7 +113,10 @@ Tone tone_of(Verdict verdict) {
 std::vector<GateRow> gate_rows(const Report& report) {
   std::vector<GateRow> rows;
   for (const StageSummary& stage : report.stages) {
-    if (stage.rms_gauge) rows.push_back(gate_row(stage, "rms", stage.rms, *stage.rms_gauge));
+    if (stage.rms_gauge) {
+      rows.push_back(gate_row(stage, "rms", stage.rms, *stage.rms_gauge));
+      rows.back().is_rms = true;
+    }
     if (stage.max_abs_gauge) {
       rows.push_back(gate_row(stage, "max abs", stage.max_abs, *stage.max_abs_gauge));
     }

@@ -11,7 +11,6 @@ namespace jemm {
 namespace {
 
 constexpr std::size_t kColumns = 100;
-constexpr std::size_t kGap = 2;
 constexpr std::size_t kFindings = 20;
 
 std::string_view color_of(Tone tone) {
@@ -32,15 +31,18 @@ std::string_view color_of(Tone tone) {
   return "";
 }
 
+struct Layout;
+
 class Terminal {
  public:
   explicit Terminal(bool color) : color_(color) {}
 
   /// One line, shortened to the width.
-  void line(std::string_view text) { out_ += shortened(printable(text), kColumns) + "\n"; }
+  void line(std::string_view text);
   void blank() { out_ += '\n'; }
-  void paragraph(std::string_view text);
+  void paragraph(std::string_view text, std::size_t indent = 0);
   void table(const Table& table);
+  void findings(const Table& table);
   void verdict(const Report& report);
 
   std::string take() { return std::move(out_); }
@@ -50,37 +52,45 @@ class Terminal {
     const std::string_view code = color_of(tone);
     return color_ && !code.empty() ? fmt::format("{}{}\x1b[0m", code, text) : text;
   }
-  void row(const std::vector<Cell>& cells, const Table& table,
-           const std::vector<std::size_t>& widths);
+  void row(const std::vector<Cell>& cells, const Table& table, const Layout& layout);
 
   bool color_;
   std::string out_;
 };
 
-/// Widths of the columns: as wide as their text, the last one as wide as what is left.
-std::vector<std::size_t> column_widths(const Table& table) {
-  constexpr std::size_t kWidest = 30;
+/// Widths of the columns, within limits that hold a row in the line, and the gap between them.
+struct Layout {
   std::vector<std::size_t> widths;
-  std::size_t taken = 0;
+  std::size_t gap = 2;
+};
+
+Layout layout_of(const Table& table) {
+  constexpr std::size_t kWidest = 30;
+  Layout layout;
+  std::size_t total = 0;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     std::size_t width = table.columns[i].title.size();
     for (const auto& row : table.rows) {
       width = std::max(width, text_columns(printable(row[i].text)));
     }
-    const bool last = i + 1 == table.columns.size();
-    widths.push_back(last ? kColumns - taken : std::min(width, kWidest));
-    taken += widths.back() + kGap;
+    layout.widths.push_back(std::min(width, kWidest));
+    total += layout.widths.back();
   }
-  return widths;
+  const std::size_t n_gaps = layout.widths.size() - 1;
+  if (total + n_gaps * layout.gap > kColumns) layout.gap = 1;
+  while (total + n_gaps * layout.gap > kColumns) {  // the widest one gives way
+    --*std::max_element(layout.widths.begin(), layout.widths.end());
+    --total;
+  }
+  return layout;
 }
 
-void Terminal::row(const std::vector<Cell>& cells, const Table& table,
-                   const std::vector<std::size_t>& widths) {
+void Terminal::row(const std::vector<Cell>& cells, const Table& table, const Layout& layout) {
   std::string line;
   std::size_t pending = 0;  // blanks owed, so that no line ends in one
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string text = shortened(printable(cells[i].text), widths[i]);
-    const std::size_t blanks = widths[i] - text_columns(text);
+    const std::string text = shortened(printable(cells[i].text), layout.widths[i]);
+    const std::size_t blanks = layout.widths[i] - text_columns(text);
     const bool right = table.columns[i].right_aligned;
     if (right) pending += blanks;
     if (!text.empty()) {
@@ -88,38 +98,60 @@ void Terminal::row(const std::vector<Cell>& cells, const Table& table,
       pending = 0;
       line += painted(text, cells[i].tone);
     }
-    pending += kGap + (right ? 0 : blanks);
+    pending += layout.gap + (right ? 0 : blanks);
   }
+  out_ += line + "\n";
+}
+
+void Terminal::line(std::string_view text) {
+  std::string line = shortened(printable(text), kColumns);
+  line.resize(line.find_last_not_of(' ') + 1);
   out_ += line + "\n";
 }
 
 void Terminal::table(const Table& table) {
   if (table.rows.empty()) return;
-  const std::vector<std::size_t> widths = column_widths(table);
+  const Layout layout = layout_of(table);
   std::vector<Cell> head;
   for (const Column& column : table.columns) head.emplace_back(column.title, Tone::kQuiet);
   blank();
   line(table.title);
-  row(head, table, widths);
-  for (const auto& cells : table.rows) row(cells, table, widths);
+  row(head, table, layout);
+  for (const auto& cells : table.rows) row(cells, table, layout);
   if (!table.note.empty()) paragraph(table.note);
 }
 
 /// Breaks at blanks; a word that is too long is shortened.
-void Terminal::paragraph(std::string_view text) {
+void Terminal::paragraph(std::string_view text, std::size_t indent) {
   const std::string source = printable(text);
+  const std::size_t width = kColumns - indent;
   std::string current;
+  const auto flush = [&] {
+    if (!current.empty()) out_ += std::string(indent, ' ') + current + "\n";
+    current.clear();
+  };
   for (std::size_t start = 0; start <= source.size();) {
     const std::size_t end = std::min(source.find(' ', start), source.size());
-    const std::string word = shortened(std::string_view(source).substr(start, end - start), kColumns);
-    if (!current.empty() && text_columns(current) + 1 + text_columns(word) > kColumns) {
-      out_ += current + "\n";
-      current.clear();
-    }
-    current += (current.empty() ? "" : " ") + word;
+    const std::string word = shortened(std::string_view(source).substr(start, end - start), width);
+    if (!current.empty() && text_columns(current) + 1 + text_columns(word) > width) flush();
+    if (!word.empty()) current += (current.empty() ? "" : " ") + word;
     start = end + 1;
   }
-  if (!current.empty()) out_ += current + "\n";
+  flush();
+}
+
+/// A finding takes a line for where and what kind it is, and its sentence below.
+void Terminal::findings(const Table& table) {
+  constexpr std::size_t kSentence = 400;
+  if (table.rows.empty()) return;
+  blank();
+  line(table.title);
+  for (const auto& row : table.rows) {
+    const std::string kind = painted(fmt::format("{:<20}", row[1].text), row[1].tone);
+    out_ += fmt::format("{:<15}{}{}\n", row[0].text, kind, shortened(printable(row[2].text), 65));
+    paragraph(shortened(printable(row[3].text), kSentence), 4);
+  }
+  if (!table.note.empty()) paragraph(table.note);
 }
 
 void Terminal::verdict(const Report& report) {
@@ -129,16 +161,16 @@ void Terminal::verdict(const Report& report) {
 }
 
 void side(Terminal& terminal, std::string_view role, const Side& side) {
-  terminal.paragraph(fmt::format("{:<10} {}", role, side_text(side)));
+  terminal.line(fmt::format("{:<10} {}", role, side_text(side)));
 }
 
 void heading(Terminal& terminal, const Report& report) {
-  terminal.line(fmt::format("jemm parity {}", report.version));
+  terminal.paragraph("jemm parity " + report.version);
   side(terminal, "reference", report.reference);
   side(terminal, "observed", report.observed);
   if (report.noise) side(terminal, "noise", *report.noise);
   terminal.line(fmt::format("gates      {}, sha256 {}", report.gates.name, report.gates_sha256));
-  terminal.paragraph(fmt::format("compared   {}", counts_text(report)));
+  terminal.line("compared   " + counts_text(report));
   if (report.n_watched > 0) {
     terminal.line(fmt::format("watched    {} run with and without taps",
                               count_text(report.n_watched, "forward")));
@@ -152,7 +184,7 @@ void faults(Terminal& terminal, const Report& report) {
   terminal.table(bisection_table(report));
   for (std::size_t i = 0; i < std::min(kFaults, bisection.listed.size()); ++i) {
     const FirstFault& fault = bisection.listed[i];
-    terminal.line(fmt::format("{:<14} {}", stage_name(fault.stage),
+    terminal.line(fmt::format("{:<15}{}", stage_name(fault.stage),
                               place_text(fault.case_id, fault.question)));
   }
 }
@@ -177,7 +209,7 @@ std::string report_terminal(const Report& report, bool color) {
   terminal.table(breakdown_table(report));
   terminal.table(worst_table(report));
   faults(terminal, report);
-  terminal.table(finding_table(report, kFindings));
+  terminal.findings(finding_table(report, kFindings));
   terminal.verdict(report);
   return terminal.take();
 }

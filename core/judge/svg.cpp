@@ -38,7 +38,7 @@ Extent extent_of(const std::vector<double>& values, bool positive_only) {
 
 /// 1, 2, 5 times powers of ten, or the powers alone when there are many.
 std::vector<Tick> log_ticks(double low, double high) {
-  const double decades = std::log10(high / low);
+  const double decades = std::log10(high) - std::log10(low);
   const int step = std::max(1, static_cast<int>(std::ceil(decades / 8)));
   std::vector<Tick> ticks;
   for (int power = static_cast<int>(std::floor(std::log10(low))); power <= std::log10(high);
@@ -97,8 +97,8 @@ std::string shape(double x, double y, Mark mark, std::string_view style, std::st
 double Axis::position(double value, double lane) const {
   if (!std::isfinite(value)) return 1 + lane;
   if (log && value <= 0) return zero_lane ? -lane : 0;
-  const double share = log ? std::log(value / low) / std::log(high / low)
-                           : (value - low) / (high - low);
+  const auto scaled = [this](double v) { return log ? std::log(v) : v; };
+  const double share = (scaled(value) - scaled(low)) / (scaled(high) - scaled(low));
   return std::clamp(share, 0.0, 1.0);
 }
 

@@ -33,29 +33,35 @@ std::string smallest_text(const Gauge& gauge) {
   return smallest.at_most ? number_text_up(*smallest.at_most) : "none";
 }
 
+/// Value, budget, share and smallest budget, and the result of the row.
+void add_gauge(std::vector<Cell>& cells, const Gauge& gauge, Cell result) {
+  cells.insert(cells.end(), {Cell(number(gauge.value)), Cell(budget_text(gauge)),
+                             share_cell(gauge), Cell(smallest_text(gauge)), std::move(result)});
+}
+
+/// A stage; one that has an RMS ratio shows it in its own row.
 std::vector<Cell> stage_cells(const Report& report, const StageSummary& stage) {
   const StageState state = stage_state(report, stage);
+  const Cell result(std::string(stage_state_name(state)), tone_of(state));
   const bool has_rms = is_tensor(stage.stage.kind) || stage.stage.kind == StageKind::kLogits;
-  const bool shows_rms = has_rms && !stage.rms_gauge && stage.n_compared > 0;
-  return {Cell(stage_name(stage.stage)),
-          Cell(whole(stage.n_compared)),
-          Cell(whole(stage.n_wrong), stage.n_wrong ? Tone::kFail : Tone::kPlain),
-          Cell(shows_rms ? number(stage.rms.max) : ""),
-          Cell(""),
-          Cell(""),
-          Cell(""),
-          Cell(std::string(stage_state_name(state)), tone_of(state))};
+  std::vector<Cell> cells = {
+      Cell(stage_name(stage.stage) + (stage.rms_gauge ? " rms" : "")), Cell(whole(stage.n_compared)),
+      Cell(whole(stage.n_wrong), stage.n_wrong ? Tone::kFail : Tone::kPlain)};
+  if (stage.rms_gauge) {
+    add_gauge(cells, *stage.rms_gauge, result);
+  } else {
+    const bool shows_rms = has_rms && stage.n_compared > 0;
+    cells.insert(cells.end(), {Cell(shows_rms ? number(stage.rms.max) : ""), Cell(""), Cell(""),
+                               Cell(""), result});
+  }
+  return cells;
 }
 
 std::vector<Cell> gate_cells(const GateRow& row) {
-  return {Cell("  " + row.name.substr(row.name.find(' ') + 1)),
-          Cell(whole(row.n_compared)),
-          Cell(""),
-          Cell(number(row.gauge.value)),
-          Cell(budget_text(row.gauge)),
-          share_cell(row.gauge),
-          Cell(smallest_text(row.gauge)),
-          Cell(std::string(outcome_name(row.gauge.outcome())), tone_of(row.gauge.outcome()))};
+  const Outcome outcome = row.gauge.outcome();
+  std::vector<Cell> cells = {Cell("  " + row.name), Cell(whole(row.n_compared)), Cell("")};
+  add_gauge(cells, row.gauge, Cell(std::string(outcome_name(outcome)), tone_of(outcome)));
+  return cells;
 }
 
 std::vector<Cell> distance_cells(const std::string& name, const Extreme& own,
@@ -89,16 +95,16 @@ Cell flips_cell(std::uint64_t n, std::uint64_t n_flipped) {
 Table stage_table(const Report& report) {
   Table table;
   table.title = "Stages and gates";
-  table.columns = {{"stage"},       {"compared", true}, {"wrong", true},    {"value", true},
+  table.columns = {{"stage"},        {"n", true},     {"wrong", true},    {"value", true},
                    {"budget", true}, {"share", true},    {"smallest", true}, {"result"}};
   table.note =
-      "share: of the budget used. smallest: the smallest budget that would pass. RMS is RMS(x - "
-      "reference) / RMS(reference), the largest of all tensors.";
+      "n: compared. share: of the budget used. smallest: the smallest budget that would pass. rms: "
+      "RMS(x - reference) / RMS(reference), the largest of all tensors.";
   const std::vector<GateRow> gates = gate_rows(report);
   for (const StageSummary& stage : report.stages) {
     table.rows.push_back(stage_cells(report, stage));
     for (const GateRow& gate : gates) {
-      if (gate.stage == stage.stage) table.rows.push_back(gate_cells(gate));
+      if (gate.stage == stage.stage && !gate.is_rms) table.rows.push_back(gate_cells(gate));
     }
   }
   for (const GateRow& gate : gates) {  // none is lost, should its stage not be listed

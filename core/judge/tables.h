@@ -52,6 +52,7 @@ struct GateRow {
   Gauge gauge;
   std::string case_id;  ///< of the largest value
   int question = -1;
+  bool is_rms = false;  ///< of a stage, whose row in the table shows it
 };
 /// Every gauge of the report, in the order of stages.
 std::vector<GateRow> gate_rows(const Report& report);

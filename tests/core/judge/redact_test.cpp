@@ -45,7 +45,9 @@ TEST_CASE("redacted reports hold no id, candidate, quotation or path") {
 }
 
 TEST_CASE("redacted reports of hostile text hold none of it") {
-  for (const std::string& text : all_formats(redacted(hostile_report()))) {
+  Report report = hostile_report();
+  report.version = report.gates.name = "from no request";
+  for (const std::string& text : all_formats(redacted(report))) {
     CHECK(text.find("alert(1)") == std::string::npos);
     CHECK(text.find("xxxx") == std::string::npos);
   }

@@ -197,9 +197,7 @@ void change_texts(Report& report, const Change& change) {
     change(extreme->case_id);
   }
   for (Crossing& crossing : report.crossings->listed) change(crossing.case_id);
-  for (Breakdown& breakdown : report.breakdowns) {
-    for (Breakdown::Bin& bin : breakdown.bins) change(bin.label);
-  }
+  for (Breakdown::Bin& bin : report.breakdowns[1].bins) change(bin.label);  // types
   for (auto* points : {&report.worst, &report.points}) {
     for (AnswerPoint& answer : *points) {
       change(answer.case_id), change(answer.question_id), change(answer.type);
