@@ -1,8 +1,9 @@
 // A report as text for people and machines. Every function is pure.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "judge/report.h"
 
@@ -25,8 +26,9 @@ std::string github_annotations(const Report& report);
 std::string github_summary(const Report& report, std::size_t max_bytes = 1u << 20);
 
 /// The report without ids, candidates, quotations and paths: ids become the first 12 digits of
-/// their SHA-256, candidates their label letters.
+/// their SHA-256, candidates their label letters. What is redacted already stays as it is.
 Report redacted(Report report);
+/// One finding likewise, for what is written case by case.
 Finding redacted(Finding finding);
 /// The id of a redacted report; empty for an empty one.
 std::string redacted_id(std::string_view id);
