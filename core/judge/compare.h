@@ -42,9 +42,10 @@ struct CaseComparison {
   std::vector<AnswerComparison> answers;
 };
 
-/// Compares what the reference has, of the stages asked for. A refusal that crashed the reference
-/// (http 500) is matched by any refusal; so is one of a body that the reference's server reads in
-/// another encoding than UTF-8. Details are compared where the reference itself words them.
+/// Compares what the reference has, of the stages asked for. A refusal that is a crash of the
+/// reference (http 500, or a typed video pad) is matched by any refusal; so is one of a body that
+/// the reference's server reads in another encoding than UTF-8. Details are compared where the
+/// reference itself words them.
 CaseComparison compare_cases(const CaseRecord& reference, const CaseRecord& observed,
                              const StageSet& stages);
 

@@ -1,9 +1,9 @@
 if(JEMM_FUZZ)
   return()
 endif()
-foreach(part decide images resume golden memory)
+foreach(part decide diff images resume golden memory parity)
   set(extra)
-  if(part STREQUAL golden)
+  if(part MATCHES "golden|parity")
     set(extra EXTRA)
   endif()
   jemm_test(cli.${part} ${extra}
