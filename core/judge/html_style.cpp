@@ -31,12 +31,12 @@ p { margin: 0 0 12px; max-width: 46em; overflow-wrap: anywhere; }
 dl.sides { display: grid; grid-template-columns: max-content 1fr; gap: 4px 20px; margin: 0; }
 dl.sides dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; margin: 4px 0 8px;
+table { border-collapse: collapse; max-width: 100%; margin: 4px 0 8px;
   font: 13px/1.45 ui-sans-serif, system-ui, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif;
   font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 500; color: var(--quiet); border-bottom: 1px solid var(--line);
-  padding: 4px 12px 4px 0; white-space: nowrap; }
-td { padding: 3px 12px 3px 0; border-bottom: 1px solid var(--faint); vertical-align: top; overflow-wrap: anywhere; }
+  padding: 4px 26px 4px 0; white-space: nowrap; }
+td { padding: 3px 26px 3px 0; border-bottom: 1px solid var(--faint); vertical-align: top; overflow-wrap: anywhere; }
 td.keep, td.right { white-space: nowrap; overflow-wrap: normal; }
 td.wide { min-width: 260px; }
 th.right, td.right { text-align: right; }
@@ -45,13 +45,14 @@ tr.sub td:first-child { padding-left: 18px; color: var(--quiet); }
 .quiet { color: var(--quiet); } .pass { color: var(--pass); } .noise-text { color: var(--noise); }
 .drift { color: var(--drift); } .fail { color: var(--fail); }
 td.drift, td.fail, td.noise-text { font-weight: 600; }
-figure { margin: 20px 0 0; }
+figure { margin: 20px 0 0; overflow-x: auto; }
 figcaption { font-weight: 600; margin: 0 0 4px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 8px 20px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 12px 20px; }
 .answer { break-inside: avoid; margin: 20px 0 0; }
 .answer p { margin: 0 0 2px; font-size: 14px; }
 svg { display: block; font-family: ui-sans-serif, system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 svg.plot, svg.spread { width: 100%; height: auto; }
+svg.plot { min-width: 440px; } svg.plot[viewBox^="0 0 1040"] { min-width: 780px; }
 svg.spread { max-width: 480px; }
 svg.share { display: inline-block; width: 76px; height: 10px; margin-left: 8px; vertical-align: -1px; }
 svg text { fill: var(--ink); }
@@ -74,8 +75,8 @@ svg text { fill: var(--ink); }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --quiet: #555; --line: #bbb;
   --faint: #e5e5e5; --pass: #2a6b46; --noise: #26637f; --drift: #8a5600; --fail: #a3262b; --mark: #3d5a75;
   --pale: #a9b9c7; }
-  main { max-width: none; padding: 0; } figure, tr { break-inside: avoid; } h2 { break-after: avoid; }
-  .scroll { overflow: visible; } * { print-color-adjust: exact; } }
+  main { max-width: none; padding: 0; } svg.plot[viewBox] { min-width: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  .scroll, figure { overflow: visible; } * { print-color-adjust: exact; } }
 )css";
 }
 

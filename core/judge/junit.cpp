@@ -24,8 +24,8 @@ struct Cases {
   void fail(std::string_view group, std::string_view name, std::string_view type,
             std::string_view message) {
     ++n_failures;
-    add(group, name, fmt::format("<failure type=\"{}\" message=\"{}\"/>", html_text(type),
-                                 html_text(message)));
+    add(group, name,
+        fmt::format("<failure type=\"{}\" message=\"{}\"/>", html_text(type), html_text(message)));
   }
   void error(std::string_view group, std::string_view name, std::string_view message) {
     ++n_errors;
@@ -65,8 +65,8 @@ void add_stage(Cases& cases, const Report& report, const StageSummary& stage) {
   const std::string_view word = stage_state_name(state);
   if (state == StageState::kAbsent) return cases.skip("stage", name, word);
   if (state == StageState::kFailed || state == StageState::kOverBudget) {
-    return cases.fail("stage", name, word, fmt::format("{} wrong of {} compared", stage.n_wrong,
-                                                       stage.n_compared));
+    return cases.fail("stage", name, word,
+                      fmt::format("{} wrong of {} compared", stage.n_wrong, stage.n_compared));
   }
   cases.pass("stage", name);
 }

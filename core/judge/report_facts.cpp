@@ -199,8 +199,17 @@ std::string beside_text(const Report& report) {
   if (report.distance.n == 0) return fmt::format("{}: nothing compared", who);
   const std::string own = fmt::format("{} {}", who, number_text(report.distance.drift.max));
   if (!report.noise_distance || report.noise_distance->n == 0) return own;
-  return fmt::format("{}, reference's own {}", own,
-                     number_text(report.noise_distance->drift.max));
+  return fmt::format("{}, reference's own {}", own, number_text(report.noise_distance->drift.max));
+}
+
+std::vector<std::string> stage_words(const Report& report) {
+  std::vector<std::string> words;
+  for (std::string_view names = report.stage_names; !names.empty();) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    words.emplace_back(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return words;
 }
 
 std::string side_text(const Side& side) {

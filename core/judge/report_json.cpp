@@ -192,16 +192,6 @@ Json bisection_json(const Bisection& bisection) {
   return json;
 }
 
-Json stage_list(std::string_view names) {
-  Json result = Json::array();
-  while (!names.empty()) {
-    const std::size_t comma = std::min(names.find(','), names.size());
-    result.push_back(text(names.substr(0, comma)));
-    names.remove_prefix(std::min(comma + 1, names.size()));
-  }
-  return result;
-}
-
 Json gates_member(const Gates& gates) {
   Gates safe = gates;
   safe.name = valid_utf8(gates.name);
@@ -237,10 +227,10 @@ std::string report_json(const Report& report) {
   json["noise"] = report.noise ? side_json(*report.noise) : Json(nullptr);
   json["gates"] = gates_member(report.gates);
   json["gates_sha256"] = text(report.gates_sha256);
-  json["stages_asked"] = stage_list(report.stage_names);
-  json["counts"] = {{"cases", report.n_cases},         {"answered", report.n_ok},
-                    {"refused", report.n_refused},     {"questions", report.n_questions},
-                    {"images", report.n_images},       {"watched", report.n_watched},
+  json["stages_asked"] = list(stage_words(report), text);
+  json["counts"] = {{"cases", report.n_cases},      {"answered", report.n_ok},
+                    {"refused", report.n_refused},  {"questions", report.n_questions},
+                    {"images", report.n_images},    {"watched", report.n_watched},
                     {"findings", report.n_findings}};
   json["stages"] =
       list(report.stages, [&](const StageSummary& stage) { return stage_json(report, stage); });

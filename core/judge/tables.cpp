@@ -35,8 +35,8 @@ std::string smallest_text(const Gauge& gauge) {
 
 /// Value, budget, share and smallest budget, and the result of the row.
 void add_gauge(std::vector<Cell>& cells, const Gauge& gauge, Cell result) {
-  cells.insert(cells.end(), {Cell(number(gauge.value)), Cell(budget_text(gauge)),
-                             share_cell(gauge), Cell(smallest_text(gauge)), std::move(result)});
+  cells.insert(cells.end(), {Cell(number(gauge.value)), Cell(budget_text(gauge)), share_cell(gauge),
+                             Cell(smallest_text(gauge)), std::move(result)});
 }
 
 /// A stage; one that has an RMS ratio shows it in its own row.
@@ -45,7 +45,8 @@ std::vector<Cell> stage_cells(const Report& report, const StageSummary& stage) {
   const Cell result(std::string(stage_state_name(state)), tone_of(state));
   const bool has_rms = is_tensor(stage.stage.kind) || stage.stage.kind == StageKind::kLogits;
   std::vector<Cell> cells = {
-      Cell(stage_name(stage.stage) + (stage.rms_gauge ? " rms" : "")), Cell(whole(stage.n_compared)),
+      Cell(stage_name(stage.stage) + (stage.rms_gauge ? " rms" : "")),
+      Cell(whole(stage.n_compared)),
       Cell(whole(stage.n_wrong), stage.n_wrong ? Tone::kFail : Tone::kPlain)};
   if (stage.rms_gauge) {
     add_gauge(cells, *stage.rms_gauge, result);
@@ -85,8 +86,10 @@ std::string confidences(const AnswerPoint& point, bool of_reference) {
 }
 
 Cell flips_cell(std::uint64_t n, std::uint64_t n_flipped) {
-  const std::string share = n == 0 ? "" : fmt::format(" ({})", percent_text(
-                                static_cast<double>(n_flipped) / static_cast<double>(n)));
+  const std::string share =
+      n == 0 ? ""
+             : fmt::format(" ({})",
+                           percent_text(static_cast<double>(n_flipped) / static_cast<double>(n)));
   return Cell(whole(n_flipped) + share, n_flipped == 0 ? Tone::kPlain : Tone::kDrift);
 }
 
@@ -96,7 +99,7 @@ Table stage_table(const Report& report) {
   Table table;
   table.title = "Stages and gates";
   table.columns = {{"stage"},        {"n", true},     {"wrong", true},    {"value", true},
-                   {"budget", true}, {"share", true},    {"smallest", true}, {"result"}};
+                   {"budget", true}, {"share", true}, {"smallest", true}, {"result"}};
   table.note =
       "n: compared. share: of the budget used. smallest: the smallest budget that would pass. rms: "
       "RMS(x - reference) / RMS(reference), the largest of all tensors.";
@@ -118,7 +121,7 @@ Table stage_table(const Report& report) {
 Table distance_table(const Report& report) {
   Table table;
   table.title = "Distance from the reference";
-  table.columns = {{"distance"},          {"median", true},  {"largest", true},
+  table.columns = {{"distance"},         {"median", true},      {"largest", true},
                    {"own median", true}, {"own largest", true}, {"largest at"}};
   table.note =
       "drift: largest |p - p_reference| of an answer; KL in nats; own: of the second reference "
@@ -180,8 +183,8 @@ Table breakdown_table(const Report& report) {
 Table worst_table(const Report& report) {
   Table table;
   table.title = "Worst answers";
-  table.columns = {{"drift", true}, {"KL", true},   {"margin", true}, {"reference"},
-                   {"observed"},    {"winner"},     {"at"}};
+  table.columns = {{"drift", true}, {"KL", true}, {"margin", true}, {"reference"}, {"observed"},
+                   {"winner"},      {"at"}};
   for (const AnswerPoint& point : report.worst) {
     table.rows.push_back({Cell(number(point.drift)), Cell(number(point.kl)),
                           Cell(number(point.margin)), Cell(confidences(point, true)),

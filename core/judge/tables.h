@@ -76,6 +76,8 @@ std::string bisection_text(const Bisection& bisection);
 std::string agreement_text(const Agreement& agreement);
 /// The engine's distance beside the reference's own: "engine 0.021, reference's own 0.023".
 std::string beside_text(const Report& report);
+/// The names of the stages asked for.
+std::vector<std::string> stage_words(const Report& report);
 /// Facts of a side: "golden tiny: dtype float32, device cpu".
 std::string side_text(const Side& side);
 

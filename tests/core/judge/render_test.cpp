@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "judge/render_text.h"
 #include "core/judge/sample_report.h"
+#include "judge/render_text.h"
 
 namespace {
 
@@ -181,7 +181,8 @@ TEST_CASE("annotations: text cannot end a property or start a command") {
 }
 
 TEST_CASE("annotations: drift is a warning with an error for the run, a pass is a notice") {
-  const std::vector<std::string> drift = lines_of(github_annotations(sample_report(Verdict::kDrift)));
+  const std::vector<std::string> drift =
+      lines_of(github_annotations(sample_report(Verdict::kDrift)));
   REQUIRE(drift.size() == 2);
   CHECK(drift[0].starts_with("::error title=jemm parity DRIFT::layer.07"));
   CHECK(drift[1].starts_with("::warning title=layer.07 over budget::case-12, question 1"));
