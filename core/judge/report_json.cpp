@@ -57,7 +57,7 @@ Json extreme_json(const Extreme& extreme) {
           {"max_at", place_json(extreme.case_id, extreme.question)}};
 }
 
-Json gauge_json(const Gauge& gauge) {
+Json gauge_json(const Gauge& gauge, std::uint64_t n_compared) {
   const SmallestBudget smallest = smallest_budget(gauge);
   return {{"value", real(gauge.value)},
           {"at_most", real(gauge.limits.at_most)},
@@ -67,11 +67,11 @@ Json gauge_json(const Gauge& gauge) {
           {"share", real(gauge.share())},
           {"smallest_passing", real(smallest.at_most)},
           {"smallest_passing_times_noise", real(smallest.times_noise)},
-          {"outcome", outcome_name(gauge.outcome())}};
+          {"outcome", stage_state_name(gauge_state(gauge, n_compared))}};
 }
 
-Json gauge_json(const std::optional<Gauge>& gauge) {
-  return gauge ? gauge_json(*gauge) : Json(nullptr);
+Json gauge_json(const std::optional<Gauge>& gauge, std::uint64_t n_compared) {
+  return gauge ? gauge_json(*gauge, n_compared) : Json(nullptr);
 }
 
 Json stage_json(const Report& report, const StageSummary& stage) {
@@ -83,12 +83,12 @@ Json stage_json(const Report& report, const StageSummary& stage) {
           {"wrong", stage.n_wrong},
           {"rms", has_rms ? extreme_json(stage.rms) : Json(nullptr)},
           {"max_abs", compared ? extreme_json(stage.max_abs) : Json(nullptr)},
-          {"rms_gate", gauge_json(stage.rms_gauge)},
-          {"max_abs_gate", gauge_json(stage.max_abs_gauge)}};
+          {"rms_gate", gauge_json(stage.rms_gauge, stage.n_compared)},
+          {"max_abs_gate", gauge_json(stage.max_abs_gauge, stage.n_compared)}};
 }
 
 Json gate_json(const GateResult& gate) {
-  Json json = gauge_json(gate.gauge);
+  Json json = gauge_json(gate.gauge, gate.n_compared);
   json["name"] = text(gate.name);
   json["stage"] = stage_name(gate.stage);
   json["compared"] = gate.n_compared;

@@ -21,47 +21,45 @@ std::string whole(std::uint64_t value) {
   return std::to_string(value);
 }
 
-Cell share_cell(const Gauge& gauge) {
+Cell state_cell(StageState state) {
+  return {std::string(stage_state_name(state)), tone_of(state)};
+}
+
+/// Value, budget, share and smallest budget.
+void add_gauge(std::vector<Cell>& cells, const Gauge& gauge, StageState state) {
   const std::optional<double> share = gauge.share();
-  Cell cell(share ? percent_text(*share) : kNone, tone_of(gauge.outcome()));
-  cell.share = share;
-  return cell;
-}
-
-std::string smallest_text(const Gauge& gauge) {
-  const SmallestBudget smallest = smallest_budget(gauge);
-  return smallest.at_most ? number_text_up(*smallest.at_most) : "none";
-}
-
-/// Value, budget, share and smallest budget, and the result of the row.
-void add_gauge(std::vector<Cell>& cells, const Gauge& gauge, Cell result) {
-  cells.insert(cells.end(), {Cell(number(gauge.value)), Cell(budget_text(gauge)), share_cell(gauge),
-                             Cell(smallest_text(gauge)), std::move(result)});
+  const std::optional<double> smallest = smallest_budget(gauge).at_most;
+  const bool absent = state == StageState::kAbsent;
+  cells.emplace_back(absent ? kNone : number(gauge.value));
+  cells.emplace_back(budget_text(gauge));
+  cells.emplace_back(share && !absent ? percent_text(*share) : kNone, tone_of(state));
+  if (!absent) cells.back().share = share;
+  cells.emplace_back(absent ? kNone : smallest ? number_text_up(*smallest) : "none");
 }
 
 /// A stage; one that has an RMS ratio shows it in its own row.
 std::vector<Cell> stage_cells(const Report& report, const StageSummary& stage) {
-  const StageState state = stage_state(report, stage);
-  const Cell result(std::string(stage_state_name(state)), tone_of(state));
   const bool has_rms = is_tensor(stage.stage.kind) || stage.stage.kind == StageKind::kLogits;
   std::vector<Cell> cells = {
       Cell(stage_name(stage.stage) + (stage.rms_gauge ? " rms" : "")),
       Cell(whole(stage.n_compared)),
       Cell(whole(stage.n_wrong), stage.n_wrong ? Tone::kFail : Tone::kPlain)};
   if (stage.rms_gauge) {
-    add_gauge(cells, *stage.rms_gauge, result);
+    add_gauge(cells, *stage.rms_gauge, gauge_state(*stage.rms_gauge, stage.n_compared));
   } else {
     const bool shows_rms = has_rms && stage.n_compared > 0;
-    cells.insert(cells.end(), {Cell(shows_rms ? number(stage.rms.max) : ""), Cell(""), Cell(""),
-                               Cell(""), result});
+    cells.emplace_back(shows_rms ? number(stage.rms.max) : "");
+    cells.resize(cells.size() + 3);
   }
+  cells.push_back(state_cell(stage_state(report, stage)));
   return cells;
 }
 
 std::vector<Cell> gate_cells(const GateRow& row) {
-  const Outcome outcome = row.gauge.outcome();
+  const StageState state = gauge_state(row.gauge, row.n_compared);
   std::vector<Cell> cells = {Cell("  " + row.name), Cell(whole(row.n_compared)), Cell("")};
-  add_gauge(cells, row.gauge, Cell(std::string(outcome_name(outcome)), tone_of(outcome)));
+  add_gauge(cells, row.gauge, state);
+  cells.push_back(state_cell(state));
   return cells;
 }
 

@@ -33,14 +33,14 @@ struct Table {
   std::string note;  ///< a sentence below
 };
 
-/// The state of a stage in a word.
+/// The state of a stage or a gate in a word.
 enum class StageState { kAbsent, kPassed, kNotGated, kWithinNoise, kOverBudget, kFailed };
 std::string_view stage_state_name(StageState state);  // "absent", "passed", ...
 Tone tone_of(StageState state);
-Tone tone_of(Outcome outcome);
 Tone tone_of(Verdict verdict);
-std::string_view outcome_name(Outcome outcome);  // "not gated", "passed", ...
 
+/// Of a value that was measured `n_compared` times: absent for 0.
+StageState gauge_state(const Gauge& gauge, std::uint64_t n_compared);
 /// A stage is absent when neither side had anything to compare; then it is never passed.
 StageState stage_state(const Report& report, const StageSummary& stage);
 
