@@ -91,6 +91,7 @@ std::vector<GateRow> gate_rows(const Report& report) {
     }
     if (stage.max_abs_gauge) {
       rows.push_back(gate_row(stage, "max abs", stage.max_abs, *stage.max_abs_gauge));
+      rows.back().is_max_abs = true;
     }
   }
   for (const GateResult& result : report.gate_results) rows.push_back(gate_row(result));
@@ -204,11 +205,17 @@ std::vector<std::string> stage_words(const Report& report) {
   return words;
 }
 
+std::string side_name(const Side& side) {
+  return side.name.empty() ? side.kind : side.kind + " " + side.name;
+}
+
 std::string side_text(const Side& side) {
   std::vector<std::string> facts;
-  for (const auto& [name, value] : side.facts) facts.push_back(fmt::format("{} {}", name, value));
-  const std::string head = side.name.empty() ? side.kind : side.kind + " " + side.name;
-  return facts.empty() ? head : fmt::format("{}: {}", head, fmt::join(facts, ", "));
+  for (const auto& [name, value] : side.facts) {
+    if (name == "dtype" || name == "device") facts.push_back(fmt::format("{} {}", name, value));
+  }
+  return facts.empty() ? side_name(side)
+                       : fmt::format("{}: {}", side_name(side), fmt::join(facts, ", "));
 }
 
 }  // namespace jemm

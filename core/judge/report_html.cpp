@@ -222,7 +222,7 @@ std::string page_head(const Report& report) {
 std::string report_html(const Report& report) {
   std::string out = page_head(report);
   out += fmt::format(
-      "<body>\n<main>\n<header>\n<p class=\"over-line\">jemm parity {}</p>\n"
+      "<body>\n<main>\n<header>\n<p class=\"over-line\">{} parity</p>\n"
       "<h1 class=\"{}\">{}</h1>\n<p class=\"reason\">{}</p>\n",
       html_text(report.version), style_of(tone_of(report.verdict)), verdict_name(report.verdict),
       html_text(report.reason));
@@ -233,6 +233,7 @@ std::string report_html(const Report& report) {
   out += section("Answers", answers(report));
   out += section("Winners", winners(report));
   out += section("Worst answers", worst(report));
+  out += section(fact_table(report));
   return out + "</main>\n</body>\n</html>\n";
 }
 

@@ -93,7 +93,7 @@ Cell flips_cell(std::uint64_t n, std::uint64_t n_flipped) {
 
 }  // namespace
 
-Table stage_table(const Report& report) {
+Table stage_table(const Report& report, Ungated ungated) {
   Table table;
   table.title = "Stages and gates";
   table.columns = {{"stage"},        {"n", true},     {"wrong", true},    {"value", true},
@@ -105,7 +105,9 @@ Table stage_table(const Report& report) {
   for (const StageSummary& stage : report.stages) {
     table.rows.push_back(stage_cells(report, stage));
     for (const GateRow& gate : gates) {
-      if (gate.stage == stage.stage && !gate.is_rms) table.rows.push_back(gate_cells(gate));
+      if (gate.stage != stage.stage || gate.is_rms) continue;
+      const bool hidden = ungated == Ungated::kHide && gate.is_max_abs && !gate.gauge.budget();
+      if (!hidden) table.rows.push_back(gate_cells(gate));
     }
   }
   for (const GateRow& gate : gates) {  // none is lost, should its stage not be listed
@@ -200,6 +202,29 @@ Table bisection_table(const Report& report) {
   table.note = bisection_text(report.bisection);
   for (const auto& [stage, n_cases] : report.bisection.counts) {
     table.rows.push_back({Cell(stage_name(stage)), Cell(whole(n_cases))});
+  }
+  return table;
+}
+
+Table fact_table(const Report& report) {
+  std::vector<const Side*> sides = {&report.reference, &report.observed};
+  if (report.noise) sides.push_back(&*report.noise);
+  Table table;
+  table.title = "Provenance";
+  table.columns = {{"fact"}, {"reference"}, {"observed"}};
+  if (report.noise) table.columns.push_back({"noise"});
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    for (const auto& [name, value] : sides[i]->facts) {
+      const auto row = std::find_if(table.rows.begin(), table.rows.end(),
+                                    [&](const auto& cells) { return cells[0].text == name; });
+      if (row != table.rows.end()) {
+        (*row)[i + 1].text = value;
+        continue;
+      }
+      table.rows.emplace_back(table.columns.size(), Cell(kNone));
+      table.rows.back()[0].text = name;
+      table.rows.back()[i + 1].text = value;
+    }
   }
   return table;
 }

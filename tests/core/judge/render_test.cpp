@@ -154,6 +154,15 @@ TEST_CASE("markdown: verdict and reason come first") {
   CHECK(has(text, "| usage | 0 | 0 |  |  |  |  | absent |"));
 }
 
+TEST_CASE("markdown: the facts of all sides lie beside each other") {
+  Report report = sample_report(Verdict::kPass);
+  report.observed.facts.emplace_back("isa", "avx2");
+  const std::string text = report_markdown(report);
+  CHECK(has(text, "| fact | reference | observed | noise |"));
+  CHECK(has(text, "| device | H200 | cpu | H200 |"));
+  CHECK(has(text, "| isa | - | avx2 | - |"));
+}
+
 TEST_CASE("summary: within its limit, cut at a line") {
   const Report report = hostile_report();
   const std::string whole = report_markdown(report);

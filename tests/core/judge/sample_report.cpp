@@ -234,7 +234,7 @@ std::string hostile_text() {
 
 Report sample_report(Verdict verdict) {
   Report report;
-  report.version = "0.3.0";
+  report.version = "jemm 0.3.0";
   report.reference = side("golden", "27b-bf16-fla", "H200");
   report.observed = side("engine", "models/qwen-27b", "cpu");
   report.noise = side("golden", "27b-fp32", "H200");
