@@ -35,11 +35,11 @@ std::string command(std::string_view level, std::string_view title, std::string_
 }
 
 std::string command(std::string_view level, const Finding& finding) {
-  const std::string title = fmt::format("{} {}", stage_name(finding.stage),
-                                        finding_kind_name(finding.kind));
-  return command(level, title,
-                 fmt::format("{}: {}", place_text(finding.case_id, finding.question),
-                             finding.what));
+  const std::string title =
+      fmt::format("{} {}", stage_name(finding.stage), finding_kind_name(finding.kind));
+  return command(
+      level, title,
+      fmt::format("{}: {}", place_text(finding.case_id, finding.question), finding.what));
 }
 
 bool is_warning(const Finding& finding) {

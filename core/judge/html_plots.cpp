@@ -109,9 +109,9 @@ std::string breakdown_plot(const Breakdown& breakdown, std::size_t number) {
     const Breakdown::Bin& bin = breakdown.bins[i];
     if (bin.n == 0) continue;
     const double x = static_cast<double>(i) + 0.5;
-    const std::string title = fmt::format("{}: {}, mean {}, largest {}", names[i],
-                                          count_text(bin.n, "answer"), number_text(bin.mean),
-                                          number_text(bin.max));
+    const std::string title =
+        fmt::format("{}: {}, mean {}, largest {}", names[i], count_text(bin.n, "answer"),
+                    number_text(bin.mean), number_text(bin.max));
     plot.bar(x - 0.3, x, bin.mean, "bar-mean", title);
     plot.bar(x, x + 0.3, bin.max, "bar-max", title);
   }
@@ -165,19 +165,16 @@ std::string margin_plot(const Report& report) {
   if (report.points.empty()) return "";
   std::vector<double> margins;
   for (const AnswerPoint& point : report.points) margins.push_back(point.margin);
-  const Axis x = linear_axis("margin of the reference", margins);
+  const Axis x = log_axis("margin of the reference", margins);
   const Axis y = log_axis("drift", drifts(report));
   Plot plot({.id = "margin",
              .title = "Drift against the reference's margin",
-             .description = "One mark an answer. Above the line, drift reaches half the margin: "
-                            "only there can a winner flip."},
+             .description = "One mark an answer; both axes are logarithmic. Above the line, drift "
+                            "reaches half the margin: only there can a winner flip."},
             x, y, kHalf, kHigh);
-  constexpr int kSteps = 200;
-  for (int i = 0; i < kSteps; ++i) {  // a straight line is curved where one axis is logarithmic
-    const double from = x.high * i / kSteps;
-    const double to = x.high * (i + 1) / kSteps;
-    if (from / 2 >= y.low && to / 2 <= y.high) plot.segment(from, from / 2, to, to / 2, "budget");
-  }
+  const double from = std::max(x.low, 2 * y.low);  // where the line is inside both axes
+  const double to = std::min(x.high, 2 * y.high);
+  if (from < to) plot.segment(from, from / 2, to, to / 2, "budget");
   for (const AnswerPoint& point : report.points) draw_answer(plot, point.margin, point);
   answer_legend(plot, report);
   plot.line_legend("budget", "half the margin");
@@ -190,7 +187,10 @@ std::string breakdown_plots(const Report& report) {
     const Breakdown& breakdown = report.breakdowns[i];
     const std::string& property = breakdown.property;
     const bool scattered = property == "tokens" || property == "margin";  // have a scatter plot
-    if (!scattered && !breakdown.bins.empty()) out += breakdown_plot(breakdown, i);
+    if (!scattered && !breakdown.bins.empty()) {
+      out += fmt::format("<figure><figcaption>Drift by {}</figcaption>\n{}</figure>\n",
+                         html_text(property), breakdown_plot(breakdown, i));
+    }
   }
   return out;
 }
@@ -207,10 +207,9 @@ std::string distribution_plot(const AnswerPoint& point) {
     const double share = std::isfinite(values[i]) ? std::clamp(values[i], 0.0, 1.0) : 0;
     out += fmt::format(R"(<rect x="{}" y="{:.1f}" width="{:.1f}" height="9" class="{}"/>)", kName,
                        y, std::max(share * kFull, 0.5), style);
-    out += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="tick">{}</text>)",
-                       kName + share * kFull + 6, y + 8.5,
-                       std::isfinite(values[i]) ? fmt::format("{:.4f}", values[i])
-                                                : number_text(values[i]));
+    out += fmt::format(
+        R"(<text x="{:.1f}" y="{:.1f}" class="tick">{}</text>)", kName + share * kFull + 6, y + 8.5,
+        std::isfinite(values[i]) ? fmt::format("{:.4f}", values[i]) : number_text(values[i]));
   };
   for (std::size_t i = 0; i < n; ++i) {
     const double y = kRow * static_cast<double>(i) + 3;

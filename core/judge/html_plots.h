@@ -11,7 +11,7 @@ namespace jemm {
 std::string stage_plot(const Report& report);
 std::string length_plot(const Report& report);  ///< drift against prompt length
 std::string margin_plot(const Report& report);  ///< drift against the reference's margin
-/// Mean and largest drift by type, candidates, images: a plot each.
+/// Mean and largest drift by type, candidates, images: a figure each.
 std::string breakdown_plots(const Report& report);
 /// Both distributions of one answer, candidate by candidate.
 std::string distribution_plot(const AnswerPoint& point);

@@ -24,8 +24,8 @@ struct Cases {
   void fail(std::string_view group, std::string_view name, std::string_view type,
             std::string_view message) {
     ++n_failures;
-    add(group, name, fmt::format("<failure type=\"{}\" message=\"{}\"/>", html_text(type),
-                                 html_text(message)));
+    add(group, name,
+        fmt::format("<failure type=\"{}\" message=\"{}\"/>", html_text(type), html_text(message)));
   }
   void error(std::string_view group, std::string_view name, std::string_view message) {
     ++n_errors;
@@ -59,35 +59,33 @@ void add_verdict(Cases& cases, const Report& report) {
   }
 }
 
-void add_stage(Cases& cases, const Report& report, const StageSummary& stage) {
-  const std::string name = stage_name(stage.stage);
-  const StageState state = stage_state(report, stage);
+/// Absent and ungated ones are skipped: nothing was judged.
+void add(Cases& cases, std::string_view group, std::string_view name, StageState state,
+         std::string_view message) {
   const std::string_view word = stage_state_name(state);
-  if (state == StageState::kAbsent) return cases.skip("stage", name, word);
-  if (state == StageState::kFailed || state == StageState::kOverBudget) {
-    return cases.fail("stage", name, word, fmt::format("{} wrong of {} compared", stage.n_wrong,
-                                                       stage.n_compared));
+  switch (state) {
+    case StageState::kAbsent:
+    case StageState::kNotGated:
+      return cases.skip(group, name, word);
+    case StageState::kPassed:
+    case StageState::kWithinNoise:
+      return cases.pass(group, name);
+    case StageState::kOverBudget:
+    case StageState::kFailed:
+      return cases.fail(group, name, word, message);
   }
-  cases.pass("stage", name);
 }
 
 /// The run as test cases: verdict, stages, gates. A run that is not a pass is thus never all green.
 Cases run_cases(const Report& report) {
   Cases cases;
   add_verdict(cases, report);
-  for (const StageSummary& stage : report.stages) add_stage(cases, report, stage);
+  for (const StageSummary& stage : report.stages) {
+    add(cases, "stage", stage_name(stage.stage), stage_state(report, stage),
+        fmt::format("{} wrong of {} compared", stage.n_wrong, stage.n_compared));
+  }
   for (const GateRow& row : gate_rows(report)) {
-    switch (row.gauge.outcome()) {
-      case Outcome::kNotGated:
-        cases.skip("gate", row.name, outcome_name(Outcome::kNotGated));
-        break;
-      case Outcome::kPass:
-      case Outcome::kWithinNoise:
-        cases.pass("gate", row.name);
-        break;
-      case Outcome::kOver:
-        cases.fail("gate", row.name, outcome_name(Outcome::kOver), gauge_text(row.gauge));
-    }
+    add(cases, "gate", row.name, gauge_state(row.gauge, row.n_compared), gauge_text(row.gauge));
   }
   return cases;
 }

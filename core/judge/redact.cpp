@@ -48,9 +48,8 @@ void redact(AnswerPoint& point) {
 void redact(Side& side) {
   side.name.clear();
   for (auto& [name, value] : side.facts) {
-    if (value.find_first_of("/\\") != std::string::npos) {
-      value = fmt::format("(path {})", redacted_id(value));
-    }
+    const bool like_path = value.find_first_of("/\\") != std::string::npos;
+    if (like_path && name != "format") value = fmt::format("(redacted {})", redacted_id(value));
   }
 }
 

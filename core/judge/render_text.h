@@ -1,4 +1,5 @@
-// How reports write text and numbers: ids of any bytes made safe, figures short and never flattering.
+// How reports write text and numbers: ids of any bytes made safe, figures short and never
+// flattering.
 #pragma once
 
 #include <cstddef>

@@ -160,7 +160,7 @@ struct Side {
 };
 
 struct Report {
-  std::string version;  ///< of the program
+  std::string version;  ///< name and version of the program
   Side reference, observed;
   std::optional<Side> noise;
   Gates gates;

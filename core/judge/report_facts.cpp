@@ -50,20 +50,6 @@ std::string_view stage_state_name(StageState state) {
   return "failed";
 }
 
-std::string_view outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kNotGated:
-      return stage_state_name(StageState::kNotGated);
-    case Outcome::kPass:
-      return stage_state_name(StageState::kPassed);
-    case Outcome::kWithinNoise:
-      return stage_state_name(StageState::kWithinNoise);
-    case Outcome::kOver:
-      break;
-  }
-  return stage_state_name(StageState::kOverBudget);
-}
-
 Tone tone_of(StageState state) {
   switch (state) {
     case StageState::kPassed:
@@ -76,20 +62,6 @@ Tone tone_of(StageState state) {
       return Tone::kFail;
     case StageState::kAbsent:
     case StageState::kNotGated:
-      break;
-  }
-  return Tone::kQuiet;
-}
-
-Tone tone_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kPass:
-      return Tone::kPass;
-    case Outcome::kWithinNoise:
-      return Tone::kNoise;
-    case Outcome::kOver:
-      return Tone::kDrift;
-    case Outcome::kNotGated:
       break;
   }
   return Tone::kQuiet;
@@ -119,6 +91,7 @@ std::vector<GateRow> gate_rows(const Report& report) {
     }
     if (stage.max_abs_gauge) {
       rows.push_back(gate_row(stage, "max abs", stage.max_abs, *stage.max_abs_gauge));
+      rows.back().is_max_abs = true;
     }
   }
   for (const GateResult& result : report.gate_results) rows.push_back(gate_row(result));
@@ -127,27 +100,47 @@ std::vector<GateRow> gate_rows(const Report& report) {
   return rows;
 }
 
-StageState stage_state(const Report& report, const StageSummary& stage) {
-  std::vector<Gauge> gauges;
-  if (stage.rms_gauge) gauges.push_back(*stage.rms_gauge);
-  if (stage.max_abs_gauge) gauges.push_back(*stage.max_abs_gauge);
-  for (const GateResult& result : report.gate_results) {
-    if (result.stage == stage.stage) gauges.push_back(result.gauge);
+StageState gauge_state(const Gauge& gauge, std::uint64_t n_compared) {
+  if (n_compared == 0) return StageState::kAbsent;
+  switch (gauge.outcome()) {
+    case Outcome::kPass:
+      return StageState::kPassed;
+    case Outcome::kWithinNoise:
+      return StageState::kWithinNoise;
+    case Outcome::kOver:
+      return StageState::kOverBudget;
+    case Outcome::kNotGated:
+      break;
   }
-  const auto any = [&](Outcome outcome) {
-    return std::any_of(gauges.begin(), gauges.end(),
-                       [outcome](const Gauge& gauge) { return gauge.outcome() == outcome; });
+  return StageState::kNotGated;
+}
+
+StageState stage_state(const Report& report, const StageSummary& stage) {
+  std::vector<StageState> states;
+  bool finite = true;
+  const auto add = [&](const Gauge& gauge, std::uint64_t n_compared) {
+    states.push_back(gauge_state(gauge, n_compared));
+    finite = finite && std::isfinite(gauge.value);
   };
-  const bool finite = std::all_of(gauges.begin(), gauges.end(),
-                                  [](const Gauge& gauge) { return std::isfinite(gauge.value); });
-  if (!finite) return StageState::kFailed;
-  const bool numeric = is_numeric(stage.stage.kind);
-  if (numeric && any(Outcome::kOver)) return StageState::kOverBudget;
-  if (stage.n_wrong > 0 || any(Outcome::kOver)) return StageState::kFailed;
+  if (stage.rms_gauge) add(*stage.rms_gauge, stage.n_compared);
+  if (stage.max_abs_gauge) add(*stage.max_abs_gauge, stage.n_compared);
+  for (const GateResult& gate : report.gate_results) {
+    if (gate.stage == stage.stage) add(gate.gauge, gate.n_compared);
+  }
+  const auto any = [&](StageState state) {
+    return std::find(states.begin(), states.end(), state) != states.end();
+  };
+  const bool more_than_drift =
+      std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+        return finding.stage == stage.stage && finding.kind != FindingKind::kOverBudget;
+      });
+  if (!finite || more_than_drift) return StageState::kFailed;
+  if (any(StageState::kOverBudget)) return StageState::kOverBudget;
+  if (stage.n_wrong > 0) return StageState::kFailed;
   if (stage.n_compared == 0) return StageState::kAbsent;
-  if (any(Outcome::kWithinNoise)) return StageState::kWithinNoise;
-  if (numeric && !any(Outcome::kPass)) return StageState::kNotGated;
-  return StageState::kPassed;
+  if (any(StageState::kWithinNoise)) return StageState::kWithinNoise;
+  const bool gated = !is_numeric(stage.stage.kind) || any(StageState::kPassed);
+  return gated ? StageState::kPassed : StageState::kNotGated;
 }
 
 SmallestBudget smallest_budget(const Gauge& gauge) {
@@ -199,15 +192,30 @@ std::string beside_text(const Report& report) {
   if (report.distance.n == 0) return fmt::format("{}: nothing compared", who);
   const std::string own = fmt::format("{} {}", who, number_text(report.distance.drift.max));
   if (!report.noise_distance || report.noise_distance->n == 0) return own;
-  return fmt::format("{}, reference's own {}", own,
-                     number_text(report.noise_distance->drift.max));
+  return fmt::format("{}, reference's own {}", own, number_text(report.noise_distance->drift.max));
+}
+
+std::vector<std::string> stage_words(const Report& report) {
+  std::vector<std::string> words;
+  for (std::string_view names = report.stage_names; !names.empty();) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    words.emplace_back(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return words;
+}
+
+std::string side_name(const Side& side) {
+  return side.name.empty() ? side.kind : side.kind + " " + side.name;
 }
 
 std::string side_text(const Side& side) {
   std::vector<std::string> facts;
-  for (const auto& [name, value] : side.facts) facts.push_back(fmt::format("{} {}", name, value));
-  const std::string head = side.name.empty() ? side.kind : side.kind + " " + side.name;
-  return facts.empty() ? head : fmt::format("{}: {}", head, fmt::join(facts, ", "));
+  for (const auto& [name, value] : side.facts) {
+    if (name == "dtype" || name == "device") facts.push_back(fmt::format("{} {}", name, value));
+  }
+  return facts.empty() ? side_name(side)
+                       : fmt::format("{}: {}", side_name(side), fmt::join(facts, ", "));
 }
 
 }  // namespace jemm

@@ -1,5 +1,6 @@
 // report.html: one page without scripts and without references to anything outside it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -40,7 +41,9 @@ std::string safe(std::string_view text) {
 std::string cell_html(const Cell& cell, const Column& column, bool is_last) {
   const bool brief = cell.text.size() <= 24;
   const std::string style = fmt::format("{}{}{}", column.right_aligned ? "right " : "",
-                                        brief ? "keep " : is_last ? "wide " : "",
+                                        brief     ? "keep "
+                                        : is_last ? "wide "
+                                                  : "",
                                         style_of(cell.tone));
   const std::string bar = cell.share ? share_bar(*cell.share, style_of(cell.tone)) : "";
   return fmt::format("<td class=\"{}\">{}{}</td>", style, safe(cell.text), bar);
@@ -137,11 +140,12 @@ std::string sides(const Report& report) {
   out += definition("observed", side_text(report.observed));
   out += definition("noise", report.noise ? side_text(*report.noise) : "none given");
   out += definition("gates", fmt::format("{}, sha256 {}", report.gates.name, report.gates_sha256));
-  out += definition("stages", report.stage_names);
+  out += definition("stages", fmt::format("{}", fmt::join(stage_words(report), ", ")));
   out += definition("compared", counts_text(report));
   if (report.n_watched > 0) {
-    out += definition("watched", count_text(report.n_watched, "forward") + " run with and without "
-                                 "taps");
+    out += definition("watched", count_text(report.n_watched, "forward") +
+                                     " run with and without "
+                                     "taps");
   }
   if (report.is_redacted) out += definition("redacted", "ids are the starts of their SHA-256");
   return out + "</dl>\n";
@@ -151,14 +155,14 @@ std::string first_fault(const Report& report) {
   std::string out = paragraph(bisection_text(report.bisection));
   Table table = bisection_table(report);
   table.note.clear();
-  out += table_html(table);
+  if (table.rows.size() > 1) out += table_html(table);
   Table places{.title = "Cases by their first fault",
                .columns = {{"stage"}, {"at"}},
                .rows = {},
                .note = ""};
   for (const FirstFault& fault : report.bisection.listed) {
-    places.rows.push_back({Cell(stage_name(fault.stage)),
-                           Cell(place_text(fault.case_id, fault.question))});
+    places.rows.push_back(
+        {Cell(stage_name(fault.stage)), Cell(place_text(fault.case_id, fault.question))});
   }
   return out + titled(places) + figure("Drift by stage and layer", stage_plot(report));
 }
@@ -176,9 +180,9 @@ std::string answers(const Report& report) {
 }
 
 std::string winners(const Report& report) {
-  std::string out = paragraph("Engine or observed side: " + agreement_text(report.agreement) + ".");
+  std::string out = paragraph(fmt::format("Observed: {}.", agreement_text(report.agreement)));
   if (report.noise_agreement) {
-    out += paragraph("Reference's own: " + agreement_text(*report.noise_agreement) + ".");
+    out += paragraph(fmt::format("Reference's own: {}.", agreement_text(*report.noise_agreement)));
   }
   out += titled(flip_table(report));
   const Table crossings = crossing_table(report);
@@ -191,15 +195,14 @@ std::string winners(const Report& report) {
 std::string worst(const Report& report) {
   if (report.worst.empty()) return "";
   std::string out =
-      "<p class=\"note\">Upper, pale bar: reference. Lower, dark bar: observed.</p>\n"
+      "<p class=\"note\">Upper bar: reference. Lower bar: observed.</p>\n"
       "<div class=\"pair\">\n";
   for (const AnswerPoint& point : report.worst) {
     out += fmt::format(
         "<div class=\"answer\"><p><b>{}</b> drift {}, KL {}, margin {}{}</p>\n{}</div>\n",
         html_text(shortened(printable(place_text(point.case_id, point.question)), 60)),
         number_text(point.drift), number_text(point.kl), number_text(point.margin),
-        point.flipped ? ", <span class=\"fail\">winner flips</span>" : "",
-        distribution_plot(point));
+        point.flipped ? ", <span class=\"fail\">flips</span>" : "", distribution_plot(point));
   }
   return out + "</div>\n" + titled(worst_table(report));
 }
@@ -219,7 +222,7 @@ std::string page_head(const Report& report) {
 std::string report_html(const Report& report) {
   std::string out = page_head(report);
   out += fmt::format(
-      "<body>\n<main>\n<header>\n<p class=\"over-line\">jemm parity {}</p>\n"
+      "<body>\n<main>\n<header>\n<p class=\"over-line\">{} parity</p>\n"
       "<h1 class=\"{}\">{}</h1>\n<p class=\"reason\">{}</p>\n",
       html_text(report.version), style_of(tone_of(report.verdict)), verdict_name(report.verdict),
       html_text(report.reason));
@@ -230,6 +233,7 @@ std::string report_html(const Report& report) {
   out += section("Answers", answers(report));
   out += section("Winners", winners(report));
   out += section("Worst answers", worst(report));
+  out += section(fact_table(report));
   return out + "</main>\n</body>\n</html>\n";
 }
 

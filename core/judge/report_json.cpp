@@ -57,7 +57,7 @@ Json extreme_json(const Extreme& extreme) {
           {"max_at", place_json(extreme.case_id, extreme.question)}};
 }
 
-Json gauge_json(const Gauge& gauge) {
+Json gauge_json(const Gauge& gauge, std::uint64_t n_compared) {
   const SmallestBudget smallest = smallest_budget(gauge);
   return {{"value", real(gauge.value)},
           {"at_most", real(gauge.limits.at_most)},
@@ -67,11 +67,11 @@ Json gauge_json(const Gauge& gauge) {
           {"share", real(gauge.share())},
           {"smallest_passing", real(smallest.at_most)},
           {"smallest_passing_times_noise", real(smallest.times_noise)},
-          {"outcome", outcome_name(gauge.outcome())}};
+          {"outcome", stage_state_name(gauge_state(gauge, n_compared))}};
 }
 
-Json gauge_json(const std::optional<Gauge>& gauge) {
-  return gauge ? gauge_json(*gauge) : Json(nullptr);
+Json gauge_json(const std::optional<Gauge>& gauge, std::uint64_t n_compared) {
+  return gauge ? gauge_json(*gauge, n_compared) : Json(nullptr);
 }
 
 Json stage_json(const Report& report, const StageSummary& stage) {
@@ -83,12 +83,12 @@ Json stage_json(const Report& report, const StageSummary& stage) {
           {"wrong", stage.n_wrong},
           {"rms", has_rms ? extreme_json(stage.rms) : Json(nullptr)},
           {"max_abs", compared ? extreme_json(stage.max_abs) : Json(nullptr)},
-          {"rms_gate", gauge_json(stage.rms_gauge)},
-          {"max_abs_gate", gauge_json(stage.max_abs_gauge)}};
+          {"rms_gate", gauge_json(stage.rms_gauge, stage.n_compared)},
+          {"max_abs_gate", gauge_json(stage.max_abs_gauge, stage.n_compared)}};
 }
 
 Json gate_json(const GateResult& gate) {
-  Json json = gauge_json(gate.gauge);
+  Json json = gauge_json(gate.gauge, gate.n_compared);
   json["name"] = text(gate.name);
   json["stage"] = stage_name(gate.stage);
   json["compared"] = gate.n_compared;
@@ -192,16 +192,6 @@ Json bisection_json(const Bisection& bisection) {
   return json;
 }
 
-Json stage_list(std::string_view names) {
-  Json result = Json::array();
-  while (!names.empty()) {
-    const std::size_t comma = std::min(names.find(','), names.size());
-    result.push_back(text(names.substr(0, comma)));
-    names.remove_prefix(std::min(comma + 1, names.size()));
-  }
-  return result;
-}
-
 Json gates_member(const Gates& gates) {
   Gates safe = gates;
   safe.name = valid_utf8(gates.name);
@@ -237,10 +227,10 @@ std::string report_json(const Report& report) {
   json["noise"] = report.noise ? side_json(*report.noise) : Json(nullptr);
   json["gates"] = gates_member(report.gates);
   json["gates_sha256"] = text(report.gates_sha256);
-  json["stages_asked"] = stage_list(report.stage_names);
-  json["counts"] = {{"cases", report.n_cases},         {"answered", report.n_ok},
-                    {"refused", report.n_refused},     {"questions", report.n_questions},
-                    {"images", report.n_images},       {"watched", report.n_watched},
+  json["stages_asked"] = list(stage_words(report), text);
+  json["counts"] = {{"cases", report.n_cases},      {"answered", report.n_ok},
+                    {"refused", report.n_refused},  {"questions", report.n_questions},
+                    {"images", report.n_images},    {"watched", report.n_watched},
                     {"findings", report.n_findings}};
   json["stages"] =
       list(report.stages, [&](const StageSummary& stage) { return stage_json(report, stage); });

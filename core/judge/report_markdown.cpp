@@ -66,7 +66,8 @@ std::string report_markdown(const Report& report) {
   table(out, worst_table(report));
   table(out, bisection_table(report));
   table(out, finding_table(report, kFindings));
-  out += fmt::format("\njemm {}\n", markdown_text(report.version));
+  table(out, fact_table(report));
+  out += fmt::format("\n{}\n", markdown_text(report.version));
   return out;
 }
 

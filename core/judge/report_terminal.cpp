@@ -161,11 +161,11 @@ void Terminal::verdict(const Report& report) {
 }
 
 void side(Terminal& terminal, std::string_view role, const Side& side) {
-  terminal.line(fmt::format("{:<10} {}", role, side_text(side)));
+  terminal.line(fmt::format("{:<11}{}", role, side_text(side)));
 }
 
 void heading(Terminal& terminal, const Report& report) {
-  terminal.paragraph("jemm parity " + report.version);
+  terminal.paragraph(report.version + " parity");
   side(terminal, "reference", report.reference);
   side(terminal, "observed", report.observed);
   if (report.noise) side(terminal, "noise", *report.noise);
@@ -194,7 +194,7 @@ void faults(Terminal& terminal, const Report& report) {
 std::string report_terminal(const Report& report, bool color) {
   Terminal terminal(color);
   heading(terminal, report);
-  terminal.table(stage_table(report));
+  terminal.table(stage_table(report, Ungated::kHide));
   terminal.table(distance_table(report));
   terminal.blank();
   terminal.line("largest drift  " + beside_text(report));

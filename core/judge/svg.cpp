@@ -12,7 +12,7 @@ namespace jemm {
 namespace {
 
 constexpr double kLeft = 62, kRight = 14, kTop = 30;
-constexpr double kLane = 14;  // pixels beyond the axis
+constexpr double kLane = 18;  // pixels beyond the axis
 constexpr double kCharacter = 6.2;
 
 struct Extent {
@@ -36,6 +36,10 @@ Extent extent_of(const std::vector<double>& values, bool positive_only) {
   return extent;
 }
 
+std::string tick_text(double value) {
+  return value >= 1 && value < 1e6 ? fmt::format("{:.0f}", value) : number_text(value);
+}
+
 /// 1, 2, 5 times powers of ten, or the powers alone when there are many.
 std::vector<Tick> log_ticks(double low, double high) {
   const double decades = std::log10(high) - std::log10(low);
@@ -46,7 +50,7 @@ std::vector<Tick> log_ticks(double low, double high) {
     for (const double factor : {1.0, 2.0, 5.0}) {
       const double value = factor * std::pow(10.0, power);
       const bool wanted = factor == 1 ? power % step == 0 : decades < 2.2;
-      if (wanted && value >= low && value <= high) ticks.push_back({value, number_text(value)});
+      if (wanted && value >= low && value <= high) ticks.push_back({value, tick_text(value)});
     }
   }
   return ticks;
@@ -82,9 +86,8 @@ std::string shape(double x, double y, Mark mark, std::string_view style, std::st
       return fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" class="ring {}">{}</circle>)", x,
                          y, style, inner);
     case Mark::kCross:
-      return fmt::format(
-          R"(<path d="M{:.1f} {:.1f}l7 7m0 -7l-7 7" class="cross {}">{}</path>)", x - 3.5, y - 3.5,
-          style, inner);
+      return fmt::format(R"(<path d="M{:.1f} {:.1f}l7 7m0 -7l-7 7" class="cross {}">{}</path>)",
+                         x - 3.5, y - 3.5, style, inner);
     case Mark::kDash:
       break;
   }
@@ -96,7 +99,8 @@ std::string shape(double x, double y, Mark mark, std::string_view style, std::st
 
 double Axis::position(double value, double lane) const {
   if (!std::isfinite(value)) return 1 + lane;
-  if (log && value <= 0) return zero_lane ? -lane : 0;
+  if (log && zero_lane && value < low) return -lane;
+  if (log && value <= 0) return 0;
   const auto scaled = [this](double v) { return log ? std::log(v) : v; };
   const double share = (scaled(value) - scaled(low)) / (scaled(high) - scaled(low));
   return std::clamp(share, 0.0, 1.0);
@@ -104,14 +108,21 @@ double Axis::position(double value, double lane) const {
 
 Axis log_axis(std::string label, const std::vector<double>& values) {
   constexpr double kMargin = 1.25;
+  constexpr double kLongest = 1e-6;  // smallest by largest value
   constexpr double kLeast = 1e-300;  // so that dividing by the margin stays a number
   const Extent extent = extent_of(values, true);
   Axis axis{.label = std::move(label), .log = true, .low = 1e-6, .high = 1e-2, .ticks = {}};
-  if (extent.any) {
-    axis.low = std::max(extent.low, kLeast) / kMargin;
-    axis.high = std::min(std::max(extent.high, kLeast), 1e300) * kMargin;
-  }
   axis.zero_lane = extent.zero;
+  if (extent.any) {
+    const double largest = std::clamp(extent.high, kLeast, 1e300);
+    const double smallest = std::max({extent.low, kLeast, largest * kLongest});
+    axis.low = smallest / kMargin;
+    axis.high = largest * kMargin;
+    if (extent.low < axis.low) {
+      axis.zero_lane = true;
+      axis.zero_label = fmt::format("<{:.0e}", axis.low);
+    }
+  }
   axis.not_finite_lane = extent.not_finite;
   axis.ticks = log_ticks(axis.low, axis.high);
   return axis;
@@ -124,7 +135,8 @@ Axis linear_axis(std::string label, const std::vector<double>& values) {
   const double rough = axis.high / 5;
   const double unit = std::pow(10.0, std::floor(std::log10(rough)));
   const double step = rough <= 2 * unit ? 2 * unit : rough <= 5 * unit ? 5 * unit : 10 * unit;
-  for (int i = 0; i * step <= axis.high; ++i) axis.ticks.push_back({i * step, number_text(i * step)});
+  for (int i = 0; i * step <= axis.high; ++i)
+    axis.ticks.push_back({i * step, number_text(i * step)});
   axis.not_finite_lane = extent.not_finite;
   return axis;
 }
@@ -149,13 +161,17 @@ Plot::Plot(PlotText text, Axis x, Axis y, double width, double height)
       legend_x_(kLeft) {}
 
 double Plot::x_pixel(double x) const {
-  const double wide = width_ - kRight - kLeft - 2 * kLane;
-  return kLeft + kLane + wide * x_.position(x, kLane / wide);
+  constexpr double kLabelledLane = 44;  // so that its label stays apart from the next
+  const double below = x_.zero_lane ? kLabelledLane : kLane;
+  const double wide = width_ - kRight - kLeft - kLane - below;
+  const double lane = x < x_.high ? below - 8 : kLane;
+  return kLeft + below + wide * x_.position(x, lane / wide);
 }
 
 double Plot::y_pixel(double y) const {
-  const double high = bottom_ - kTop - 2 * kLane;
-  return bottom_ - kLane - high * y_.position(y, kLane / high * 0.7);
+  const double below = y_.log ? kLane : 0;  // where zero has its lane
+  const double high = bottom_ - kTop - kLane - below;
+  return bottom_ - below - high * y_.position(y, kLane / high * 0.8);
 }
 
 void Plot::mark(double x, double y, Mark mark, std::string_view style, std::string_view title) {
@@ -198,23 +214,23 @@ std::string Plot::grid() const {
     out += label(kLeft - 6, y + 3.5, "tick end", text);
   };
   for (const Tick& tick : y_.ticks) y_tick(y_pixel(tick.value), tick.label);
-  if (y_.zero_lane) y_tick(y_pixel(0), "0");
+  if (y_.zero_lane) y_tick(y_pixel(0), y_.zero_label);
   if (y_.not_finite_lane) y_tick(y_pixel(HUGE_VAL), "NaN, inf");
-  for (const Tick& tick : x_.ticks) {
-    const double x = x_pixel(tick.value);
+  const auto x_tick = [&](double x, std::string_view text) {
     out += line(x, bottom_, x, bottom_ + 4, "axis");
     if (x_.slanted) {
-      out += label(x + 3, bottom_ + 14, "tick end", tick.label,
-                   turned(-40, x + 3, bottom_ + 14));
+      out += label(x + 3, bottom_ + 14, "tick end", text, turned(-40, x + 3, bottom_ + 14));
     } else {
-      out += label(x, bottom_ + 16, "tick middle", tick.label);
+      out += label(x, bottom_ + 16, "tick middle", text);
     }
-  }
+  };
+  for (const Tick& tick : x_.ticks) x_tick(x_pixel(tick.value), tick.label);
+  if (x_.zero_lane) x_tick(x_pixel(0), x_.zero_label);
+  if (x_.not_finite_lane) x_tick(x_pixel(HUGE_VAL), "inf");
   out += line(kLeft, bottom_, right, bottom_, "axis");
   out += label((kLeft + right) / 2, height_ - 8, "axis-label middle", x_.label);
   const double middle = (kTop + bottom_) / 2;
-  out += label(12, middle, "axis-label middle", y_.label,
-               turned(-90, 12, middle));
+  out += label(12, middle, "axis-label middle", y_.label, turned(-90, 12, middle));
   return out + "\n";
 }
 

@@ -12,21 +12,23 @@ struct Tick {
   std::string label;
 };
 
-/// Values to a stretch of pixels. On a log axis zero has a lane of its own below the smallest
-/// decade; what is not finite has one beyond the largest value on either kind.
+/// Values to a stretch of pixels. On a log axis zero, and what is too small for it, has a lane of
+/// its own below; what is not finite has one beyond the largest value on either kind.
 struct Axis {
   std::string label;
   bool log = false;
   double low = 0, high = 1;  ///< low < high; both > 0 on a log axis
   std::vector<Tick> ticks;
   bool zero_lane = false, not_finite_lane = false;
-  bool slanted = false;  ///< labels of categories
+  std::string zero_label = "0";  ///< of the lane: "0", "<1e-08"
+  bool slanted = false;          ///< labels of categories
 
   /// From 0 at `low` to 1 at `high`; lanes lie at `lane` outside.
   double position(double value, double lane) const;
 };
 
-/// Axes that hold `values`, whatever they are: none, all zero, all equal, not finite.
+/// Axes that hold `values`, whatever they are: none, all zero, all equal, not finite. A log axis is
+/// at most six decades long.
 Axis log_axis(std::string label, const std::vector<double>& values);
 Axis linear_axis(std::string label, const std::vector<double>& values);  ///< from 0
 /// Categories at 0.5, 1.5, ...; empty names have no tick.

@@ -21,46 +21,45 @@ std::string whole(std::uint64_t value) {
   return std::to_string(value);
 }
 
-Cell share_cell(const Gauge& gauge) {
+Cell state_cell(StageState state) {
+  return {std::string(stage_state_name(state)), tone_of(state)};
+}
+
+/// Value, budget, share and smallest budget.
+void add_gauge(std::vector<Cell>& cells, const Gauge& gauge, StageState state) {
   const std::optional<double> share = gauge.share();
-  Cell cell(share ? percent_text(*share) : kNone, tone_of(gauge.outcome()));
-  cell.share = share;
-  return cell;
-}
-
-std::string smallest_text(const Gauge& gauge) {
-  const SmallestBudget smallest = smallest_budget(gauge);
-  return smallest.at_most ? number_text_up(*smallest.at_most) : "none";
-}
-
-/// Value, budget, share and smallest budget, and the result of the row.
-void add_gauge(std::vector<Cell>& cells, const Gauge& gauge, Cell result) {
-  cells.insert(cells.end(), {Cell(number(gauge.value)), Cell(budget_text(gauge)),
-                             share_cell(gauge), Cell(smallest_text(gauge)), std::move(result)});
+  const std::optional<double> smallest = smallest_budget(gauge).at_most;
+  const bool absent = state == StageState::kAbsent;
+  cells.emplace_back(absent ? kNone : number(gauge.value));
+  cells.emplace_back(budget_text(gauge));
+  cells.emplace_back(share && !absent ? percent_text(*share) : kNone, tone_of(state));
+  if (!absent) cells.back().share = share;
+  cells.emplace_back(absent ? kNone : smallest ? number_text_up(*smallest) : "none");
 }
 
 /// A stage; one that has an RMS ratio shows it in its own row.
 std::vector<Cell> stage_cells(const Report& report, const StageSummary& stage) {
-  const StageState state = stage_state(report, stage);
-  const Cell result(std::string(stage_state_name(state)), tone_of(state));
   const bool has_rms = is_tensor(stage.stage.kind) || stage.stage.kind == StageKind::kLogits;
   std::vector<Cell> cells = {
-      Cell(stage_name(stage.stage) + (stage.rms_gauge ? " rms" : "")), Cell(whole(stage.n_compared)),
+      Cell(stage_name(stage.stage) + (stage.rms_gauge ? " rms" : "")),
+      Cell(whole(stage.n_compared)),
       Cell(whole(stage.n_wrong), stage.n_wrong ? Tone::kFail : Tone::kPlain)};
   if (stage.rms_gauge) {
-    add_gauge(cells, *stage.rms_gauge, result);
+    add_gauge(cells, *stage.rms_gauge, gauge_state(*stage.rms_gauge, stage.n_compared));
   } else {
     const bool shows_rms = has_rms && stage.n_compared > 0;
-    cells.insert(cells.end(), {Cell(shows_rms ? number(stage.rms.max) : ""), Cell(""), Cell(""),
-                               Cell(""), result});
+    cells.emplace_back(shows_rms ? number(stage.rms.max) : "");
+    cells.resize(cells.size() + 3);
   }
+  cells.push_back(state_cell(stage_state(report, stage)));
   return cells;
 }
 
 std::vector<Cell> gate_cells(const GateRow& row) {
-  const Outcome outcome = row.gauge.outcome();
+  const StageState state = gauge_state(row.gauge, row.n_compared);
   std::vector<Cell> cells = {Cell("  " + row.name), Cell(whole(row.n_compared)), Cell("")};
-  add_gauge(cells, row.gauge, Cell(std::string(outcome_name(outcome)), tone_of(outcome)));
+  add_gauge(cells, row.gauge, state);
+  cells.push_back(state_cell(state));
   return cells;
 }
 
@@ -85,18 +84,20 @@ std::string confidences(const AnswerPoint& point, bool of_reference) {
 }
 
 Cell flips_cell(std::uint64_t n, std::uint64_t n_flipped) {
-  const std::string share = n == 0 ? "" : fmt::format(" ({})", percent_text(
-                                static_cast<double>(n_flipped) / static_cast<double>(n)));
+  const std::string share =
+      n == 0 ? ""
+             : fmt::format(" ({})",
+                           percent_text(static_cast<double>(n_flipped) / static_cast<double>(n)));
   return Cell(whole(n_flipped) + share, n_flipped == 0 ? Tone::kPlain : Tone::kDrift);
 }
 
 }  // namespace
 
-Table stage_table(const Report& report) {
+Table stage_table(const Report& report, Ungated ungated) {
   Table table;
   table.title = "Stages and gates";
   table.columns = {{"stage"},        {"n", true},     {"wrong", true},    {"value", true},
-                   {"budget", true}, {"share", true},    {"smallest", true}, {"result"}};
+                   {"budget", true}, {"share", true}, {"smallest", true}, {"result"}};
   table.note =
       "n: compared. share: of the budget used. smallest: the smallest budget that would pass. rms: "
       "RMS(x - reference) / RMS(reference), the largest of all tensors.";
@@ -104,7 +105,9 @@ Table stage_table(const Report& report) {
   for (const StageSummary& stage : report.stages) {
     table.rows.push_back(stage_cells(report, stage));
     for (const GateRow& gate : gates) {
-      if (gate.stage == stage.stage && !gate.is_rms) table.rows.push_back(gate_cells(gate));
+      if (gate.stage != stage.stage || gate.is_rms) continue;
+      const bool hidden = ungated == Ungated::kHide && gate.is_max_abs && !gate.gauge.budget();
+      if (!hidden) table.rows.push_back(gate_cells(gate));
     }
   }
   for (const GateRow& gate : gates) {  // none is lost, should its stage not be listed
@@ -118,7 +121,7 @@ Table stage_table(const Report& report) {
 Table distance_table(const Report& report) {
   Table table;
   table.title = "Distance from the reference";
-  table.columns = {{"distance"},          {"median", true},  {"largest", true},
+  table.columns = {{"distance"},         {"median", true},      {"largest", true},
                    {"own median", true}, {"own largest", true}, {"largest at"}};
   table.note =
       "drift: largest |p - p_reference| of an answer; KL in nats; own: of the second reference "
@@ -180,8 +183,8 @@ Table breakdown_table(const Report& report) {
 Table worst_table(const Report& report) {
   Table table;
   table.title = "Worst answers";
-  table.columns = {{"drift", true}, {"KL", true},   {"margin", true}, {"reference"},
-                   {"observed"},    {"winner"},     {"at"}};
+  table.columns = {{"drift", true}, {"KL", true}, {"margin", true}, {"reference"}, {"observed"},
+                   {"winner"},      {"at"}};
   for (const AnswerPoint& point : report.worst) {
     table.rows.push_back({Cell(number(point.drift)), Cell(number(point.kl)),
                           Cell(number(point.margin)), Cell(confidences(point, true)),
@@ -199,6 +202,29 @@ Table bisection_table(const Report& report) {
   table.note = bisection_text(report.bisection);
   for (const auto& [stage, n_cases] : report.bisection.counts) {
     table.rows.push_back({Cell(stage_name(stage)), Cell(whole(n_cases))});
+  }
+  return table;
+}
+
+Table fact_table(const Report& report) {
+  std::vector<const Side*> sides = {&report.reference, &report.observed};
+  if (report.noise) sides.push_back(&*report.noise);
+  Table table;
+  table.title = "Provenance";
+  table.columns = {{"fact"}, {"reference"}, {"observed"}};
+  if (report.noise) table.columns.push_back({"noise"});
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    for (const auto& [name, value] : sides[i]->facts) {
+      const auto row = std::find_if(table.rows.begin(), table.rows.end(),
+                                    [&](const auto& cells) { return cells[0].text == name; });
+      if (row != table.rows.end()) {
+        (*row)[i + 1].text = value;
+        continue;
+      }
+      table.rows.emplace_back(table.columns.size(), Cell(kNone));
+      table.rows.back()[0].text = name;
+      table.rows.back()[i + 1].text = value;
+    }
   }
   return table;
 }

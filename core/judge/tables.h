@@ -33,14 +33,14 @@ struct Table {
   std::string note;  ///< a sentence below
 };
 
-/// The state of a stage in a word.
+/// The state of a stage or a gate in a word.
 enum class StageState { kAbsent, kPassed, kNotGated, kWithinNoise, kOverBudget, kFailed };
 std::string_view stage_state_name(StageState state);  // "absent", "passed", ...
 Tone tone_of(StageState state);
-Tone tone_of(Outcome outcome);
 Tone tone_of(Verdict verdict);
-std::string_view outcome_name(Outcome outcome);  // "not gated", "passed", ...
 
+/// Of a value that was measured `n_compared` times: absent for 0.
+StageState gauge_state(const Gauge& gauge, std::uint64_t n_compared);
 /// A stage is absent when neither side had anything to compare; then it is never passed.
 StageState stage_state(const Report& report, const StageSummary& stage);
 
@@ -52,7 +52,8 @@ struct GateRow {
   Gauge gauge;
   std::string case_id;  ///< of the largest value
   int question = -1;
-  bool is_rms = false;  ///< of a stage, whose row in the table shows it
+  bool is_rms = false;      ///< of a stage, whose row in the table shows it
+  bool is_max_abs = false;  ///< likewise, on a row of its own
 };
 /// Every gauge of the report, in the order of stages.
 std::vector<GateRow> gate_rows(const Report& report);
@@ -76,16 +77,23 @@ std::string bisection_text(const Bisection& bisection);
 std::string agreement_text(const Agreement& agreement);
 /// The engine's distance beside the reference's own: "engine 0.021, reference's own 0.023".
 std::string beside_text(const Report& report);
-/// Facts of a side: "golden tiny: dtype float32, device cpu".
+/// The names of the stages asked for.
+std::vector<std::string> stage_words(const Report& report);
+/// A side's kind and name: "golden tiny".
+std::string side_name(const Side& side);
+/// With its main facts: "golden tiny: dtype float32, device cpu".
 std::string side_text(const Side& side);
 
-Table stage_table(const Report& report);      ///< stages with their gates below them
+enum class Ungated { kShow, kHide };
+/// Stages with their gates below them, and with largest differences that no gate judges or without.
+Table stage_table(const Report& report, Ungated ungated = Ungated::kShow);
 Table distance_table(const Report& report);   ///< drift, KL, total variation
 Table flip_table(const Report& report);       ///< by margin band
 Table crossing_table(const Report& report);   ///< empty rows without a threshold
 Table breakdown_table(const Report& report);  ///< drift by each property
 Table worst_table(const Report& report);
 Table bisection_table(const Report& report);  ///< cases by the first stage over budget
+Table fact_table(const Report& report);       ///< the facts of all sides, beside each other
 Table finding_table(const Report& report, std::size_t n_listed);
 
 }  // namespace jemm

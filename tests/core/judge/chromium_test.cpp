@@ -3,9 +3,9 @@
 
 #include <iostream>
 
-#include "judge/render.h"
 #include "core/judge/sample_report.h"
 #include "core/judge/tools.h"
+#include "judge/render.h"
 
 namespace {
 
@@ -21,9 +21,10 @@ struct Page {
 Page open_page(const TestDir& dir, const std::string& html) {
   const std::string file = dir.write("report.html", html);
   const std::string log = dir.path("log");
-  const Ran ran = run_shell("timeout 120 chromium --headless --no-sandbox --disable-gpu "
-                            "--enable-logging=stderr --user-data-dir='" + dir.path("profile") +
-                            "' --dump-dom 'file://" + file + "' 2>'" + log + "'");
+  const Ran ran = run_shell(
+      "timeout 120 chromium --headless --no-sandbox --disable-gpu "
+      "--enable-logging=stderr --user-data-dir='" +
+      dir.path("profile") + "' --dump-dom 'file://" + file + "' 2>'" + log + "'");
   CHECK(ran.code == 0);
   return {.dom = ran.out, .log = read_file(log)};
 }

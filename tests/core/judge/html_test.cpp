@@ -1,10 +1,10 @@
 // report.html as text: well-formed, without scripts, without references to anything outside it.
 #include <doctest/doctest.h>
 
-#include "judge/render.h"
 #include "core/judge/sample_report.h"
-#include "judge/svg.h"
 #include "core/judge/tools.h"
+#include "judge/render.h"
+#include "judge/svg.h"
 
 #include <cmath>
 #include <limits>
@@ -52,8 +52,8 @@ TEST_CASE("pages are well-formed and show no raw number that is none") {
 
 TEST_CASE("pages refer to nothing outside and run nothing") {
   const std::string html = report_html(hostile_report());
-  for (const char* part : {"<script", "<link", "<img", "<iframe", "src=", "href=", "url(", "@import",
-                           " on", "javascript:"}) {
+  for (const char* part : {"<script", "<link", "<img", "<iframe", "src=", "href=", "url(",
+                           "@import", " on", "javascript:"}) {
     const std::string quoted(part);
     if (quoted == " on") continue;  // an English word; the content policy forbids handlers
     CAPTURE(part);
@@ -93,8 +93,15 @@ TEST_CASE("absent plots leave a sentence, not a hole") {
 }
 
 TEST_CASE("axes hold whatever values there are") {
-  for (const std::vector<double>& values :
-       {std::vector<double>{}, {0}, {0, 0}, {kNan}, {kInfinity, 0}, {1e-320}, {1e308, 1e-308}, {3}}) {
+  for (const std::vector<double>& values : {std::vector<double>{},
+                                            {0},
+                                            {0, 0},
+                                            {kNan},
+                                            {kInfinity, 0},
+                                            {1e-320},
+                                            {1e308, 1e-308},
+                                            {1e-17, 0.5},
+                                            {3}}) {
     for (const Axis& axis : {log_axis("a", values), linear_axis("a", values)}) {
       CHECK(axis.low < axis.high);
       CHECK(axis.ticks.size() <= 24);
@@ -116,10 +123,14 @@ TEST_CASE("positions on axes") {
   axis.log = false;
   axis.low = 0;
   CHECK(axis.position(0.25, 0.1) == doctest::Approx(0.25));
+  const Axis margins = log_axis("margin", {1e-17, 0, 0.5});
+  CHECK(margins.zero_label == "<4e-07");
+  CHECK(margins.position(1e-17, 0.1) == doctest::Approx(-0.1));
+  CHECK(log_axis("margin", {0, 0.5}).zero_label == "0");
   const Axis tokens = log_axis("tokens", {100, 2000});
   REQUIRE(tokens.ticks.size() == 5);
   CHECK(tokens.ticks[0].label == "100");
-  CHECK(tokens.ticks[4].label == "2e+03");
+  CHECK(tokens.ticks[4].label == "2000");
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ class Checker {
   bool accepts(const std::string& xml) const {
     const std::string file = dir_.write("junit.xml", xml);
     return run_shell("xmllint --noout --schema '" JEMM_SOURCE_DIR "/tests/core/judge/junit.xsd' '" +
-                     file + "' 2>&1").code == 0;
+                     file + "' 2>&1")
+               .code == 0;
   }
   /// The value of an XPath expression.
   std::string value(const std::string& xml, const std::string& xpath) const {
@@ -43,8 +44,8 @@ std::string document(const Report& report) {
 
 TEST_CASE("every document is as the schema says") {
   const Checker checker;
-  for (const Verdict verdict : {Verdict::kPass, Verdict::kWithinNoise, Verdict::kDrift,
-                                Verdict::kFail, Verdict::kError}) {
+  for (const Verdict verdict :
+       {Verdict::kPass, Verdict::kWithinNoise, Verdict::kDrift, Verdict::kFail, Verdict::kError}) {
     CHECK(checker.accepts(document(sample_report(verdict))));
   }
   for (const Report& report : {zero_report(), empty_report(), not_finite_report()}) {

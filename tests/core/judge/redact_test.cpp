@@ -2,28 +2,32 @@
 #include <doctest/doctest.h>
 
 #include "base/sha256.h"
+#include "core/judge/sample_report.h"
 #include "judge/junit.h"
 #include "judge/render.h"
-#include "core/judge/sample_report.h"
 
 namespace {
 
 using namespace jemm;
 using namespace jemm::test;
 
-constexpr std::array kSecrets = {"case-", "is-it-urgent", "approve", "reject", "colleague",
-                                 "someone", "models/", "27b-bf16-fla"};
+constexpr std::array kSecrets = {"case-",     "is-it-urgent", "approve", "reject",
+                                 "colleague", "someone",      "models/", "27b-bf16-fla"};
 
 std::string junit(const Report& report) {
   JunitSuite suite;
-  const std::string cases = suite.test_case(redacted_id("case-12"), redacted_id("is-it-urgent"), 0,
-                                            report.findings);
+  const std::string cases =
+      suite.test_case(redacted_id("case-12"), redacted_id("is-it-urgent"), 0, report.findings);
   return suite.head(report) + cases + suite.tail();
 }
 
 std::vector<std::string> all_formats(const Report& report) {
-  return {report_terminal(report, false), report_json(report),        report_markdown(report),
-          report_html(report),            github_annotations(report), github_summary(report),
+  return {report_terminal(report, false),
+          report_json(report),
+          report_markdown(report),
+          report_html(report),
+          github_annotations(report),
+          github_summary(report),
           junit(report)};
 }
 

@@ -7,9 +7,9 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "judge/render.h"
 #include "core/judge/sample_report.h"
 #include "core/judge/tools.h"
+#include "judge/render.h"
 
 namespace {
 
@@ -46,12 +46,12 @@ json report(Verdict verdict) {
 
 TEST_CASE("every report is as the schema says") {
   const ReportSchema schema;
-  for (const Verdict verdict : {Verdict::kPass, Verdict::kWithinNoise, Verdict::kDrift,
-                                Verdict::kFail, Verdict::kError}) {
+  for (const Verdict verdict :
+       {Verdict::kPass, Verdict::kWithinNoise, Verdict::kDrift, Verdict::kFail, Verdict::kError}) {
     CHECK(schema.fault(report(verdict)) == "");
   }
-  for (const Report& other : {zero_report(), empty_report(), not_finite_report(),
-                              hostile_report(), redacted(hostile_report())}) {
+  for (const Report& other : {zero_report(), empty_report(), not_finite_report(), hostile_report(),
+                              redacted(hostile_report())}) {
     CHECK(schema.fault(json::parse(report_json(other))) == "");
   }
 }

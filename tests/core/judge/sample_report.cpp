@@ -75,50 +75,66 @@ AnswerPoint worst(int i) {
 }
 
 void add_answers(Report& report) {
-  report.distance = {.n = 57,
-                     .drift = {.median = 0.0032, .max = 0.021, .case_id = "case-50", .question = 2},
-                     .kl = {.median = 1e-5, .max = 4e-4, .case_id = "case-50", .question = 2},
-                     .total_variation = {.median = 0.003, .max = 0.02, .case_id = "case-50",
-                                         .question = 2}};
+  report.distance = {
+      .n = 57,
+      .drift = {.median = 0.0032, .max = 0.021, .case_id = "case-50", .question = 2},
+      .kl = {.median = 1e-5, .max = 4e-4, .case_id = "case-50", .question = 2},
+      .total_variation = {.median = 0.003, .max = 0.02, .case_id = "case-50", .question = 2}};
   report.noise_distance = report.distance;
   report.noise_distance->drift.max = 0.023;
   report.agreement = {.n = 57, .n_agree = 56, .share = 56.0 / 57, .low = 0.907, .high = 0.997};
-  report.noise_agreement = Agreement{.n = 57, .n_agree = 54, .share = 54.0 / 57, .low = 0.856,
-                                     .high = 0.982};
+  report.noise_agreement =
+      Agreement{.n = 57, .n_agree = 54, .share = 54.0 / 57, .low = 0.856, .high = 0.982};
   report.bands = {{.from = 0, .to = 0.01, .n = 3, .n_flipped = 1, .n_flipped_noise = 2},
                   {.from = 0.01, .to = 0.02, .n = 4, .n_flipped = 0, .n_flipped_noise = 1},
                   {.from = 0.02, .to = 1, .n = 50, .n_flipped = 0, .n_flipped_noise = 0}};
   report.crossings = Crossings{
-      .threshold = 0.5, .n_up = 1, .n_down = 1,
-      .listed = {{.case_id = "case-7", .question = 0, .reference_confidence = 0.498,
-                  .confidence = 0.506},
-                 {.case_id = "case-9", .question = 1, .reference_confidence = 0.511,
-                  .confidence = 0.495}}};
+      .threshold = 0.5,
+      .n_up = 1,
+      .n_down = 1,
+      .listed = {
+          {.case_id = "case-7", .question = 0, .reference_confidence = 0.498, .confidence = 0.506},
+          {.case_id = "case-9",
+           .question = 1,
+           .reference_confidence = 0.511,
+           .confidence = 0.495}}};
   report.breakdowns = {
-      {.property = "tokens", .bins = {{.label = "64 to 512", .n = 20, .mean = 0.002, .max = 0.009},
-                                      {.label = "512 to 4096", .n = 37, .mean = 0.004, .max = 0.021}}},
-      {.property = "type", .bins = {{.label = "choice", .n = 30, .mean = 0.003, .max = 0.021},
-                                    {.label = "noul", .n = 17, .mean = 0.002, .max = 0.012},
-                                    {.label = "score", .n = 10, .mean = 0.004, .max = 0.017}}},
-      {.property = "candidates", .bins = {{.label = "2", .n = 12, .mean = 0.002, .max = 0.009},
-                                          {.label = "3 to 8", .n = 40, .mean = 0.0035, .max = 0.021},
-                                          {.label = "9 to 32", .n = 5, .mean = 0.0025, .max = 0.006}}},
-      {.property = "images", .bins = {{.label = "0", .n = 57, .mean = 0.003, .max = 0.021},
-                                      {.label = "1", .n = 0}}}};
+      {.property = "tokens",
+       .bins = {{.label = "64 to 512", .n = 20, .mean = 0.002, .max = 0.009},
+                {.label = "512 to 4096", .n = 37, .mean = 0.004, .max = 0.021}}},
+      {.property = "type",
+       .bins = {{.label = "choice", .n = 30, .mean = 0.003, .max = 0.021},
+                {.label = "noul", .n = 17, .mean = 0.002, .max = 0.012},
+                {.label = "score", .n = 10, .mean = 0.004, .max = 0.017}}},
+      {.property = "candidates",
+       .bins = {{.label = "2", .n = 12, .mean = 0.002, .max = 0.009},
+                {.label = "3 to 8", .n = 40, .mean = 0.0035, .max = 0.021},
+                {.label = "9 to 32", .n = 5, .mean = 0.0025, .max = 0.006}}},
+      {.property = "images",
+       .bins = {{.label = "0", .n = 57, .mean = 0.003, .max = 0.021}, {.label = "1", .n = 0}}}};
   for (int i = 0; i < 10; ++i) report.worst.push_back(worst(i));
   for (int i = 0; i < 57; ++i) report.points.push_back(point(i));
 }
 
 void add_gates(Report& report, const Budget& drift) {
   report.gate_results = {
-      {.name = "probability.median", .stage = {.kind = StageKind::kProbabilities},
-       .n_compared = 57, .gauge = {.value = 0.0032, .limits = {}, .noise = 0.0041}, .case_id = ""},
-      {.name = "probability.max", .stage = {.kind = StageKind::kProbabilities}, .n_compared = 57,
-       .gauge = {.value = 0.021, .limits = drift, .noise = 0.023}, .case_id = "case-50",
+      {.name = "probability.median",
+       .stage = {.kind = StageKind::kProbabilities},
+       .n_compared = 57,
+       .gauge = {.value = 0.0032, .limits = {}, .noise = 0.0041},
+       .case_id = ""},
+      {.name = "probability.max",
+       .stage = {.kind = StageKind::kProbabilities},
+       .n_compared = 57,
+       .gauge = {.value = 0.021, .limits = drift, .noise = 0.023},
+       .case_id = "case-50",
        .question = 2},
-      {.name = "decision.flip_margin", .stage = {.kind = StageKind::kDecision}, .n_compared = 57,
+      {.name = "decision.flip_margin",
+       .stage = {.kind = StageKind::kDecision},
+       .n_compared = 57,
        .gauge = {.value = 0.008, .limits = {.at_most = 0.02, .times_noise = {}}, .noise = {}},
-       .case_id = "case-3", .question = 0}};
+       .case_id = "case-3",
+       .question = 0}};
 }
 
 void add_fault(Report& report, StageId stage, FindingKind kind, std::string what) {
@@ -187,13 +203,14 @@ void change_texts(Report& report, const Change& change) {
     for (auto& [name, value] : one->facts) change(value);
   }
   for (std::string* text : {&report.reason, &report.gates.name, &report.version}) change(*text);
-  for (StageSummary& stage : report.stages) change(stage.rms.case_id), change(stage.max_abs.case_id);
+  for (StageSummary& stage : report.stages)
+    change(stage.rms.case_id), change(stage.max_abs.case_id);
   for (GateResult& gate : report.gate_results) change(gate.case_id);
   for (Finding& finding : report.findings) {
     change(finding.case_id), change(finding.question_id), change(finding.what);
   }
-  for (Extreme* extreme : {&report.distance.drift, &report.distance.kl,
-                           &report.distance.total_variation}) {
+  for (Extreme* extreme :
+       {&report.distance.drift, &report.distance.kl, &report.distance.total_variation}) {
     change(extreme->case_id);
   }
   for (Crossing& crossing : report.crossings->listed) change(crossing.case_id);
@@ -211,12 +228,13 @@ void change_texts(Report& report, const Change& change) {
 
 std::string hostile_text() {
   return "<script>alert(1)</script>]]>&amp;\"'|`b`*c*_d_[e](http://f.example)$g$\n## h\r\n"
-         "::error::i%0A::warning title=j,k:l::m\x1b[31m\x01\x7f\xed\xa0\xbd\xff\xe2\x80\xae www.n.example";
+         "::error::i%0A::warning title=j,k:l::m\x1b[31m\x01\x7f\xed\xa0\xbd\xff\xe2\x80\xae "
+         "www.n.example";
 }
 
 Report sample_report(Verdict verdict) {
   Report report;
-  report.version = "0.3.0";
+  report.version = "jemm 0.3.0";
   report.reference = side("golden", "27b-bf16-fla", "H200");
   report.observed = side("engine", "models/qwen-27b", "cpu");
   report.noise = side("golden", "27b-fp32", "H200");
@@ -240,7 +258,8 @@ Report zero_report() {
   Report report = sample_report(Verdict::kPass);
   for (StageSummary& stage : report.stages) {
     stage.rms.median = stage.rms.max = stage.max_abs.median = stage.max_abs.max = 0;
-    if (stage.rms_gauge) stage.rms_gauge = Gauge{.value = 0, .limits = {.at_most = 0.0, .times_noise = 2}, .noise = 0};
+    if (stage.rms_gauge)
+      stage.rms_gauge = Gauge{.value = 0, .limits = {.at_most = 0.0, .times_noise = 2}, .noise = 0};
   }
   for (GateResult& gate : report.gate_results) gate.gauge = {.value = 0, .limits = {}, .noise = 0};
   report.distance = {.n = 57, .drift = {}, .kl = {}, .total_variation = {}};
