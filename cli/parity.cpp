@@ -43,6 +43,7 @@ struct ParityOptions {
   std::optional<double> threshold;
   bool print_gates = false;
   bool bisect = false;
+  std::uint64_t min_questions = 1;
   std::string report;
   bool force = false;
   bool redact = false;
@@ -271,6 +272,14 @@ int ParityRun::run() {
   }
   if (interrupted()) failure = "interrupted";
   Report report = judge_->finish();
+  const bool is_passed =
+      report.verdict == Verdict::kPass || report.verdict == Verdict::kWithinNoise;
+  if (is_passed && report.n_questions < options_.min_questions) {
+    report.verdict = Verdict::kError;
+    report.reason = fmt::format("only {} questions were compared, {} are wanted",
+                                report.n_questions, options_.min_questions);
+    report.reason_redacted = report.reason;
+  }
   if (!failure.empty()) {
     report.verdict = Verdict::kError;
     report.reason = fmt::format("stopped after {} cases: {}", n_done_, failure);
@@ -327,6 +336,8 @@ void add_gate_options(CLI::App& command, ParityOptions& options) {
       .add_option("--threshold", options.threshold,
                   "Count confidences that cross it; default: the gates', then the adapter's")
       ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--min-questions", options.min_questions,
+                     "Fewer questions than this are no pass but an error (exit 5)");
   command.add_option("--stages", options.stages,
                      "Compare only these: a comma list of accept, prompt, tokens, image, "
                      "positions, vision, layer, final_norm, logits, probabilities, decision, "
