@@ -137,15 +137,17 @@ void ParityRun::measure_noise() {
   CaseRecord reference;
   golden_.rewind();
   while (golden_.next(reference)) {
+    const std::string name = options_.redact ? redacted_id(reference.id) : reference.id;
     const std::optional<CaseRecord> other = second_->find(reference.id);
     if (!other) {
-      fail(ErrorKind::kInput, "{} does not have the case {}", options_.noise, reference.id);
+      fail(ErrorKind::kInput, "{} does not have the case {}", options_.noise, name);
     }
     const std::vector<Finding> findings =
         judge.add(compare_cases(reference, *other, stages), nullptr);
     if (findings.empty()) continue;
-    fail(ErrorKind::kInput, "{} cannot tell the noise: case {}, {}: {}", options_.noise,
-         reference.id, stage_name(findings.front().stage), findings.front().what);
+    const Finding& first = findings.front();
+    fail(ErrorKind::kInput, "{} cannot tell the noise: case {}, {}: {}", options_.noise, name,
+         stage_name(first.stage), options_.redact ? first.what_redacted : first.what);
   }
   noise_ = noise_levels(judge.finish());
 }
@@ -297,7 +299,7 @@ int ParityRun::run() {
     case Verdict::kError:
       break;
   }
-  log_line(fmt::format("error: {}", report.reason));
+  log_line(fmt::format("error: {}", options_.redact ? report.reason_redacted : report.reason));
   return error_code;
 }
 
