@@ -16,6 +16,12 @@ void check_launch(std::string_view kernel) {
   cuda_check(cudaGetLastError(), kernel);
 }
 
+void check_limit(std::string_view what, std::int64_t value, std::int64_t limit) {
+  if (value > limit) {
+    fail(ErrorKind::kDevice, "{} of {}: the CUDA engine holds at most {}", what, value, limit);
+  }
+}
+
 Stream::Stream() {
   cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
 }

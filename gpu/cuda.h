@@ -17,6 +17,9 @@ void cuda_check(cudaError_t status, std::string_view what);
 /// Throws what a kernel launch just before has reported. Waits for nothing.
 void check_launch(std::string_view kernel);
 
+/// Throws Error(kDevice) "WHAT of VALUE: the CUDA engine holds at most LIMIT" where value > limit.
+void check_limit(std::string_view what, std::int64_t value, std::int64_t limit);
+
 /// A stream that does not synchronize with the default one (nothing ever runs there).
 class Stream {
  public:

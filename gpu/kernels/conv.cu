@@ -1,0 +1,126 @@
+// The causal convolution before the delta rule and the gated norm behind it, a head a warp.
+//
+// Lane i holds channels i, i + 32, ... of its head in registers, at most kEach of them; all reads of
+// a warp are of neighbouring elements. Bound by the bytes of x and y (x is read W times, from the
+// caches but for the first).
+#include "gpu/cuda.h"
+#include "gpu/kernels/device.cuh"
+#include "gpu/kernels/kernels.h"
+
+namespace jemm::gpu {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kEach = 8;  // channels of a lane
+constexpr int kMaxHead = 32 * kEach;
+
+struct Warp {
+  int lane = static_cast<int>(threadIdx.x) % 32;
+  int head = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / 32;
+  std::int64_t row = blockIdx.x;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args, const T* x, T* y) {
+  const Warp warp;
+  if (warp.head >= 2 * args.n_key_heads + args.n_value_heads) return;
+  const int n_channels =
+      2 * args.n_key_heads * args.key_dim + args.n_value_heads * args.value_dim;
+  const bool is_key = warp.head < 2 * args.n_key_heads;
+  const int width = is_key ? args.key_dim : args.value_dim;
+  const int begin = is_key ? warp.head * args.key_dim
+                           : 2 * args.n_key_heads * args.key_dim +
+                                 (warp.head - 2 * args.n_key_heads) * args.value_dim;
+  float c[kEach] = {};
+  for (int j = 0; j < args.width; ++j) {
+    const std::int64_t from =
+        j + 1 == args.width ? warp.row : args.previous[warp.row * (args.width - 1) + j];
+    if (from < 0) continue;
+    const T* source = x + from * args.x_stride + begin;
+    const float* taps = args.taps + static_cast<std::int64_t>(j) * n_channels + begin;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int channel = warp.lane + 32 * i;
+      if (channel < width) c[i] += to_float(source[channel]) * taps[channel];
+    }
+  }
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    // What the reference rounds, this engine does too: the convolution's result, then the head's.
+    c[i] = rounded<T>(silu(c[i]));
+    sum += c[i] * c[i];
+  }
+  const float factor = is_key ? 1.0f / sqrtf(warp_sum(sum) + 1e-6f) : 1.0f;
+  T* out = y + warp.row * n_channels + begin;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int channel = warp.lane + 32 * i;
+    if (channel < width) out[channel] = from_float<T>(c[i] * factor);
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(32 * kWarps)
+    gated_norm_kernel(const T* core, const T* z, std::int64_t z_stride, const float* factor,
+                      float eps, int n_heads, int width, T* y) {
+  const Warp warp;
+  if (warp.head >= n_heads) return;
+  const std::int64_t at = (warp.row * n_heads + warp.head) * width;
+  const T* gate = z + warp.row * z_stride + warp.head * width;
+  float v[kEach] = {};
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int channel = warp.lane + 32 * i;
+    if (channel < width) v[i] = to_float(core[at + channel]);
+    sum += v[i] * v[i];
+  }
+  const float inverse = 1.0f / sqrtf(warp_sum(sum) / static_cast<float>(width) + eps);
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int channel = warp.lane + 32 * i;
+    if (channel >= width) continue;
+    y[at + channel] =
+        from_float<T>(v[i] * inverse * factor[channel] * silu(to_float(gate[channel])));
+  }
+}
+
+dim3 grid_of(std::int64_t n_rows, int n_heads) {
+  return dim3(static_cast<unsigned>(n_rows), static_cast<unsigned>((n_heads + kWarps - 1) / kWarps));
+}
+
+void check_head(std::int32_t width) { check_limit("a head's width", width, kMaxHead); }
+
+}  // namespace
+
+template <typename T>
+void causal_conv(const ConvArgs& args, const T* x, T* y, StreamHandle stream) {
+  if (args.n_rows == 0) return;
+  check_head(args.key_dim);
+  check_head(args.value_dim);
+  causal_conv_kernel<<<grid_of(args.n_rows, 2 * args.n_key_heads + args.n_value_heads), 32 * kWarps,
+                       0, stream>>>(args, x, y);
+  check_launch("causal_conv");
+}
+
+template <typename T>
+void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* factor, float eps,
+                std::int64_t n_rows, std::int32_t n_heads, std::int32_t head_dim, T* y,
+                StreamHandle stream) {
+  if (n_rows == 0) return;
+  check_head(head_dim);
+  gated_norm_kernel<<<grid_of(n_rows, n_heads), 32 * kWarps, 0, stream>>>(
+      core, z, z_stride, factor, eps, n_heads, head_dim, y);
+  check_launch("gated_norm");
+}
+
+#define JEMM_INSTANTIATE(T)                                                                       \
+  template void causal_conv(const ConvArgs&, const T*, T*, StreamHandle);                         \
+  template void gated_norm(const T*, const T*, std::int64_t, const float*, float, std::int64_t,   \
+                           std::int32_t, std::int32_t, T*, StreamHandle);
+JEMM_INSTANTIATE(float)
+JEMM_INSTANTIATE(__nv_bfloat16)
+#undef JEMM_INSTANTIATE
+
+}  // namespace jemm::gpu

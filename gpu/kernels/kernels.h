@@ -1,0 +1,189 @@
+// Every kernel of the text forward: what it computes, shapes and rounding. Without CUDA's headers.
+//
+// T is float or __nv_bfloat16. Arithmetic is FP32 unless said otherwise; what is stored as T is
+// rounded once, when it is stored. Matrices are row-major; strides count elements. Letters as in
+// docs/shapes.md. All pointers are device memory. Launchers throw Error(kDevice); they neither
+// allocate nor wait. No kernel uses atomics: equal inputs give equal bits.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/kernels/stream.h"
+
+namespace jemm::gpu {
+
+// --- rows.cu ---------------------------------------------------------------------------------
+
+/// x [rows, width] = table [V, width] at token_ids [rows].
+template <typename T>
+void embed(const T* table, const std::int32_t* token_ids, std::int64_t n_rows, std::int64_t width,
+           T* x, StreamHandle stream);
+
+/// to [n, width] = rows of from, whose stride is `from_stride`, at indices [n].
+template <typename T>
+void gather_rows(const T* from, std::int64_t from_stride, const std::int32_t* indices,
+                 std::int64_t n, std::int64_t width, T* to, StreamHandle stream);
+
+/// The same, widened; indices null: the first n rows.
+template <typename T>
+void gather_floats(const T* from, const std::int32_t* indices, std::int64_t n, std::int64_t width,
+                   float* to, StreamHandle stream);
+
+/// y = x / sqrt(mean(x^2) + eps) * factor, row by row; x, y [rows, width], factor [width] float.
+template <typename T>
+void rms_norm(const T* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
+              T* y, StreamHandle stream);
+
+/// logits [rows, 32] = x [rows, width] head [32, width]^T, all sums and the results FP32.
+template <typename T>
+void label_logits(const T* x, const float* head, std::int64_t n_rows, std::int64_t width,
+                  float* logits, StreamHandle stream);
+
+// --- low_rank.cu -----------------------------------------------------------------------------
+
+/// The low-rank updates of up to four layers whose outputs stand side by side: output o of layer p
+/// (the first with o < ends[p]) gets sum_j low[row][p rank + j] b[o][j], b having the scale in it.
+/// low is the sum of `n_parts` columns, part_stride apart, of [rows, stride].
+struct LowRank {
+  const float* low = nullptr;
+  std::int32_t stride = 0, n_parts = 1, part_stride = 0;
+  const float* b = nullptr;  // [n_out, rank]
+  std::int32_t rank = 0;     // 0: no update, low and b unused
+  std::int32_t n_layers = 0;
+  std::int32_t ends[4] = {};
+};
+
+/// y [rows, stride], its first `width` columns: y = T(y + update).
+template <typename T>
+void add_low_rank(const LowRank& update, std::int64_t n_rows, std::int64_t width,
+                  std::int64_t stride, T* y, StreamHandle stream);
+
+/// x = T(x + T(y + update)); x and y [rows, width].
+template <typename T>
+void add_residual(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t width, T* x,
+                  StreamHandle stream);
+
+/// out [rows, F] = silu(g) u with g, u the halves of T(y + update), y [rows, 2 F].
+template <typename T>
+void silu_multiply(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t n_outputs,
+                   T* out, StreamHandle stream);
+
+// --- conv.cu ---------------------------------------------------------------------------------
+
+/// The causal depthwise convolution, SiLU, and the unit norm of the query and key heads.
+/// c = silu(sum_j taps[j] x[row j of the last W of the chain]); queries and keys are then divided
+/// by sqrt(sum over the head of c^2 + 1e-6). x [rows, >= conv_dim], y [rows, conv_dim].
+/// previous [rows, W - 1]: the packed rows W - 1, ..., 1 places before, -1 before the chain's start.
+struct ConvArgs {
+  std::int64_t n_rows = 0, x_stride = 0;
+  std::int32_t n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0;  // Hk Hv Dk Dv
+  std::int32_t width = 0;                                                       // W
+  const float* taps = nullptr;             // [W, conv_dim], oldest first
+  const std::int32_t* previous = nullptr;  // [rows, W - 1]
+};
+template <typename T>
+void causal_conv(const ConvArgs& args, const T* x, T* y, StreamHandle stream);
+
+/// y = norm(core) factor silu(z), a head of Dv at a time: core, y [rows, Hv Dv]; z [rows, >= Hv Dv]
+/// of stride z_stride.
+template <typename T>
+void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* factor, float eps,
+                std::int64_t n_rows, std::int32_t n_heads, std::int32_t head_dim, T* y,
+                StreamHandle stream);
+
+// --- delta_rule.cu ---------------------------------------------------------------------------
+
+/// Up to 64 rows of one run that end at a multiple of 64 places from the root's start, or at the
+/// run's end.
+struct DeltaChunk {
+  std::int32_t row_begin = 0, n_rows = 0;
+};
+/// A run's chunks, and where its state comes from and goes to.
+struct DeltaRun {
+  std::int32_t first_chunk = 0, n_chunks = 0;
+  std::int32_t from_slot = -1;  // -1: zero
+  std::int32_t to_slot = -1;    // -1: not kept
+};
+
+/// The gated delta rule of a layer. With c_i the decays' logarithms summed over the chunk's rows up
+/// to i (in double), D_ij = exp(c_i - c_j), s = 1 / sqrt(Dk):
+///   prepare, all chunks at once: M = tril(beta_i D_ij k_i.k_j, -1),
+///     V' = (I + M)^-1 (beta_i v_i),  K' = (I + M)^-1 (beta_i exp(c_i) k_i),
+///     ahead_ij = s D_ij q_i.k_j for j <= i
+///   scan, chunk after chunk: U = V' - K' S,  out = s exp(c_i) q_i S + ahead U,
+///     S = exp(c_last) S + sum_j exp(c_last - c_j) k_j U_j^T
+/// T = float: everything FP32. BF16: products of the scan on the matrix unit in TF32, the state
+/// FP32; the rest FP32.
+struct DeltaArgs {
+  std::int32_t n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0;
+  std::int64_t gate_stride = 0;      // of a and b
+  const float* decay = nullptr;      // [Hv] exp(A_log)
+  const float* time_bias = nullptr;  // [Hv]
+  const DeltaChunk* chunks = nullptr;
+  float* solved_v = nullptr;  // [rows, Hv, Dv] V'
+  float* solved_k = nullptr;  // [rows, Hv, Dk] K'
+  float* ahead = nullptr;     // [rows, Hv, 64]
+  float* decays = nullptr;    // [rows, Hv, 2] exp(c_i), exp(c_last - c_i)
+  float* states = nullptr;    // [slots, Hv, Dk, Dv]
+};
+inline constexpr std::int32_t kDeltaChunk = 64;
+inline constexpr std::int32_t kMaxDeltaHead = 128;  ///< largest Dk and Dv
+
+/// qkv [rows, conv_dim] as causal_conv leaves it; a, b [rows, Hv] of stride gate_stride.
+template <typename T>
+void delta_prepare(const DeltaArgs& args, std::int64_t n_chunks, const T* qkv, const T* a,
+                   const T* b, StreamHandle stream);
+/// `runs`: on the device, none of which starts from another. out [rows, Hv Dv].
+template <typename T>
+void delta_scan(const DeltaArgs& args, const DeltaRun* runs, std::int64_t n_runs, const T* qkv,
+                T* out, StreamHandle stream);
+
+// --- heads.cu --------------------------------------------------------------------------------
+
+/// cosine, sine [rows, half] of float(position) * frequency[i], the position on axes[i].
+void rotary_table(const std::int32_t* positions, const float* frequency, const std::int32_t* axes,
+                  std::int64_t n_rows, std::int32_t half, float* cosine, float* sine,
+                  StreamHandle stream);
+
+/// Heads out of the fused projection [rows, Hq 2 Dh | Hkv Dh | Hkv Dh]: queries and keys are
+/// root-mean-square normalised (factors [Dh]) and their first 2 half dimensions rotated.
+struct HeadArgs {
+  std::int64_t n_rows = 0, stride = 0;
+  std::int32_t n_heads = 0, n_kv_heads = 0, head_dim = 0, half = 0;
+  float eps = 0;
+  const float* q_factor = nullptr;
+  const float* k_factor = nullptr;
+  const float* cosine = nullptr;
+  const float* sine = nullptr;
+};
+template <typename T>
+void norm_and_rotate(const HeadArgs& args, const T* projected, T* q, T* k, StreamHandle stream);
+
+// --- attention.cu ----------------------------------------------------------------------------
+
+struct AttentionRun {
+  std::int32_t parent = -1, row_begin = 0, n_before = 0;
+};
+/// Up to 64 queries: rows of one run, in a row.
+struct AttentionTile {
+  std::int32_t run = 0, row_begin = 0, n_rows = 0;
+};
+
+/// out = softmax(q k^T / sqrt(Dh)) v * sigmoid(gate), queries over their chains. Keys in blocks of
+/// 64 from the root's start, maximum and sum carried along. T = float: FP32 multiply-adds. BF16:
+/// matrix unit, probabilities rounded to BF16 before they meet v.
+struct AttentionArgs {
+  std::int32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
+  std::int64_t v_stride = 0, gate_stride = 0;
+  const AttentionRun* runs = nullptr;
+  const AttentionTile* tiles = nullptr;
+  std::int64_t n_tiles = 0;
+};
+inline constexpr std::int32_t kMaxAttentionHead = 256;
+/// q [rows, Hq Dh], k [rows, Hkv Dh], v [rows, Hkv Dh] of v_stride, gates: head h's at h 2 Dh of a
+/// row of gate_stride; out [rows, Hq Dh].
+template <typename T>
+void attention(const AttentionArgs& args, const T* q, const T* k, const T* v, const T* gates,
+               T* out, StreamHandle stream);
+
+}  // namespace jemm::gpu

@@ -1,0 +1,68 @@
+// The text model's forward on the device, for one activation type.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "checkpoint/config.h"
+#include "gpu/cuda.h"
+#include "gpu/gemm.h"
+#include "gpu/pass_upload.h"
+#include "gpu/text_weights.h"
+
+namespace jemm::gpu {
+
+/// T: __nv_bfloat16, rounded where activations are stored, or float throughout. Everything is
+/// enqueued on one stream; buffers grow with the rows and are kept.
+template <typename T>
+class TextForward {
+ public:
+  /// Shown after every layer and the final norm. x [rows, D]; indices: the read rows within it, on
+  /// the device, or null when x holds the read rows alone.
+  using Observe =
+      std::function<void(const std::string& stage, const T* x, const std::int32_t* indices)>;
+
+  TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms, const Stream& stream);
+
+  /// x [rows, D] = the tokens' embeddings. The caller may overwrite rows before run().
+  T* embed(const DevicePass& pass);
+  /// From x to the normalised read rows. `observe` may be empty.
+  void run(const DevicePass& pass, const Observe& observe);
+  /// logits [reads, 32], on the device.
+  const float* label_logits(const DevicePass& pass);
+
+ private:
+  void reserve(const DevicePass& pass);
+  LowRank multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x, T* y);
+  void delta_net(const LayerWeights<T>& layer, const DeltaNetWeights<T>& mixer,
+                 const DevicePass& pass);
+  void attend(const LayerWeights<T>& layer, const AttentionWeights<T>& mixer,
+              const DevicePass& pass);
+
+  const TextConfig& config_;
+  float eps_;
+  TextWeights<T> weights_;
+  Gemms& gemms_;
+  const Stream& stream_;
+  DeviceArray<float> frequency_;           // [rotary_dim / 2]
+  DeviceArray<std::int32_t> axes_;         // [rotary_dim / 2]
+  std::int64_t widest_in_ = 0, widest_low_ = 0;
+
+  // Activations, kept from pass to pass.
+  DeviceArray<T> x_, normed_, update_;      // [rows, D]
+  DeviceArray<T> projected_;                // [rows, n_out of a mixer's group]
+  DeviceArray<T> mixed_;                    // [rows, Hv Dv or Hq Dh]
+  DeviceArray<T> heads_;                    // [rows, conv_dim, or Hq Dh and Hkv Dh]
+  DeviceArray<T> core_;                     // [rows, Hv Dv]
+  DeviceArray<T> gate_up_, activated_;      // [rows, 2 F], [rows, F]
+  DeviceArray<T> read_x_, read_mixed_;      // [reads, D], [reads, width of mixed_]
+  DeviceArray<float> low_;                  // [rows, low_width]
+  DeviceArray<float> cosine_, sine_;        // [rows, rotary_dim / 2]
+  DeviceArray<float> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]
+  DeviceArray<float> ahead_, decays_;       // [rows, Hv, 64], [rows, Hv, 2]
+  DeviceArray<float> states_;               // [slots, Hv, Dk, Dv]
+  DeviceArray<float> logits_;               // [reads, 32]
+};
+
+}  // namespace jemm::gpu

@@ -1,0 +1,175 @@
+// Finds each layer's tensors by name and puts those that are multiplied together side by side.
+#include "gpu/text_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <cuda_bf16.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "gpu/kernels/fill.h"
+
+namespace jemm::gpu {
+namespace {
+
+std::int64_t padded(std::int64_t n) {
+  return (n + 7) / 8 * 8;
+}
+
+// A norm's factor where the checkpoint holds its offset from one.
+DeviceArray<float> offset_norm(Loader& loader, const std::string& name) {
+  std::vector<float> factors = loader.floats(name);
+  for (float& f : factors) f += 1.0f;
+  return loader.values(factors);
+}
+
+template <typename T>
+void load_pairs(Loader& loader, const std::vector<std::optional<LoraPair>>& pairs,
+                LinearGroup<T>& group) {
+  for (const auto& pair : pairs) {
+    if (pair) group.rank = std::max(group.rank, static_cast<std::int32_t>(pair->a.shape[0]));
+  }
+  if (group.rank == 0) return;
+  const auto rank = static_cast<std::size_t>(group.rank);
+  const auto n_in = static_cast<std::size_t>(group.n_in);
+  const std::size_t stacked = pairs.size() * rank;
+  std::vector<float> a(stacked * n_in), b(static_cast<std::size_t>(group.n_out) * rank);
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    if (!pairs[p]) continue;
+    const Tensor a_values = widened(pairs[p]->a), b_values = widened(pairs[p]->b);
+    const auto* from_a = reinterpret_cast<const float*>(a_values.data.bytes.data());
+    const auto* from_b = reinterpret_cast<const float*>(b_values.data.bytes.data());
+    std::copy_n(from_a, a_values.size(), a.begin() + static_cast<std::ptrdiff_t>(p * rank * n_in));
+    const auto own = static_cast<std::size_t>(a_values.shape[0]);
+    const auto n_out = static_cast<std::size_t>(b_values.shape[0]);
+    const std::size_t begin = p == 0 ? 0 : static_cast<std::size_t>(group.ends[p - 1]);
+    const auto scale = static_cast<float>(pairs[p]->scale);
+    for (std::size_t o = 0; o < n_out; ++o) {
+      for (std::size_t j = 0; j < own; ++j) b[(begin + o) * rank + j] = scale * from_b[o * own + j];
+    }
+  }
+  group.b = loader.values(b);
+  group.low_width = padded(static_cast<std::int64_t>(stacked) * LinearGroup<T>::kParts);
+  const std::int64_t n = group.low_width * group.n_in;
+  group.a.reserve(n, "an adapter");
+  fill_zero(group.a.data(), group.a.size_bytes(), loader.stream());
+  if constexpr (LinearGroup<T>::kParts == 1) {
+    loader.values(a.data(), static_cast<std::int64_t>(a.size()), group.a.data());
+  } else {
+    const DeviceArray<float> whole = loader.values(a);
+    split_in_three(whole.data(), static_cast<std::int64_t>(a.size()), group.a.data(),
+                   loader.stream().get());
+    loader.finish();  // before `whole` goes
+  }
+}
+
+template <typename T>
+LinearGroup<T> linear_group(Loader& loader, const std::vector<std::string>& modules) {
+  LinearGroup<T> group;
+  std::vector<std::optional<LoraPair>> pairs;
+  std::vector<std::int64_t> begins;
+  std::int64_t n_out = 0;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const Shape& shape = loader.shape(modules[i] + ".weight");
+    group.n_in = shape[1];
+    begins.push_back(n_out);
+    n_out += shape[0];
+    group.ends[i] = static_cast<std::int32_t>(n_out);
+    pairs.push_back(loader.checkpoint().lora(modules[i]));
+  }
+  // A group of one layer writes rows of exactly its width.
+  group.n_out = modules.size() == 1 ? n_out : padded(n_out);
+  group.n_layers = static_cast<std::int32_t>(modules.size());
+  group.ends[modules.size() - 1] = static_cast<std::int32_t>(group.n_out);
+  group.w.reserve(group.n_out * group.n_in, "the weights");
+  if (group.n_out > n_out) {
+    fill_zero(group.w.data() + n_out * group.n_in,
+              static_cast<std::size_t>((group.n_out - n_out) * group.n_in) * sizeof(T),
+              loader.stream());
+  }
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    loader.tensor(modules[i] + ".weight", group.w.data() + begins[i] * group.n_in);
+  }
+  load_pairs(loader, pairs, group);
+  return group;
+}
+
+template <typename T>
+DeltaNetWeights<T> delta_net_weights(Loader& loader, const std::string& name) {
+  const TextConfig& config = loader.checkpoint().config().text;
+  const std::vector<float> kernels = loader.floats(name + ".conv1d.weight");
+  const auto channels = static_cast<std::size_t>(config.conv_dim());
+  const auto width = static_cast<std::size_t>(config.conv_width);
+  std::vector<float> taps(kernels.size());
+  for (std::size_t c = 0; c < channels; ++c) {
+    for (std::size_t j = 0; j < width; ++j) taps[j * channels + c] = kernels[c * width + j];
+  }
+  std::vector<float> decay = loader.floats(name + ".A_log");
+  for (float& a : decay) a = std::exp(a);
+  return {.taps = loader.values(taps),
+          .decay = loader.values(decay),
+          .time_bias = loader.values(loader.floats(name + ".dt_bias")),
+          .norm = loader.values(loader.floats(name + ".norm.weight"))};
+}
+
+template <typename T>
+LayerWeights<T> layer_weights(Loader& loader, std::size_t index) {
+  const std::string name = fmt::format("model.language_model.layers.{}", index);
+  LayerWeights<T> layer;
+  layer.input_norm = offset_norm(loader, name + ".input_layernorm.weight");
+  layer.post_norm = offset_norm(loader, name + ".post_attention_layernorm.weight");
+  if (loader.checkpoint().config().text.layer_types[index] == LayerType::kFullAttention) {
+    const std::string mixer = name + ".self_attn";
+    layer.in = linear_group<T>(loader, {mixer + ".q_proj", mixer + ".k_proj", mixer + ".v_proj"});
+    layer.mixer = AttentionWeights<T>{.q_norm = offset_norm(loader, mixer + ".q_norm.weight"),
+                                      .k_norm = offset_norm(loader, mixer + ".k_norm.weight")};
+    layer.out = linear_group<T>(loader, {mixer + ".o_proj"});
+  } else {
+    const std::string mixer = name + ".linear_attn";
+    layer.in = linear_group<T>(loader, {mixer + ".in_proj_qkv", mixer + ".in_proj_z",
+                                        mixer + ".in_proj_b", mixer + ".in_proj_a"});
+    layer.mixer = delta_net_weights<T>(loader, mixer);
+    layer.out = linear_group<T>(loader, {mixer + ".out_proj"});
+  }
+  layer.gate_up = linear_group<T>(loader, {name + ".mlp.gate_proj", name + ".mlp.up_proj"});
+  layer.down = linear_group<T>(loader, {name + ".mlp.down_proj"});
+  return layer;
+}
+
+DeviceArray<float> label_rows(Loader& loader, const std::string& matrix,
+                              std::span<const std::int32_t, 32> label_ids) {
+  const std::int64_t n_rows = loader.shape(matrix)[0], width = loader.shape(matrix)[1];
+  DeviceArray<float> rows(std::ssize(label_ids) * width, "the label head");
+  for (std::size_t i = 0; i < label_ids.size(); ++i) {
+    if (label_ids[i] < 0 || label_ids[i] >= n_rows) {
+      fail(ErrorKind::kInput, "label token {} is outside the head's {} rows", label_ids[i], n_rows);
+    }
+    loader.elements(matrix, label_ids[i] * width, width,
+                    rows.data() + static_cast<std::int64_t>(i) * width);
+  }
+  return rows;
+}
+
+}  // namespace
+
+template <typename T>
+TextWeights<T> load_text_weights(Loader& loader, std::span<const std::int32_t, 32> label_ids) {
+  const std::string embedding = "model.language_model.embed_tokens.weight";
+  const ModelConfig& config = loader.checkpoint().config();
+  TextWeights<T> weights;
+  weights.embedding.reserve(element_count(loader.shape(embedding)), "the embedding");
+  loader.tensor(embedding, weights.embedding.data());
+  for (std::size_t i = 0; i < config.text.layer_types.size(); ++i) {
+    weights.layers.push_back(layer_weights<T>(loader, i));
+  }
+  weights.final_norm = offset_norm(loader, "model.language_model.norm.weight");
+  weights.head = label_rows(loader, config.tied_head ? embedding : "lm_head.weight", label_ids);
+  return weights;
+}
+
+template TextWeights<float> load_text_weights(Loader&, std::span<const std::int32_t, 32>);
+template TextWeights<__nv_bfloat16> load_text_weights(Loader&, std::span<const std::int32_t, 32>);
+
+}  // namespace jemm::gpu
