@@ -2,8 +2,12 @@
 
 add_library(jemm_flags INTERFACE)
 target_compile_options(jemm_flags INTERFACE
-  -Wall -Wextra -Wconversion -Wshadow -Wcast-qual -Wnon-virtual-dtor
-  $<$<BOOL:${JEMM_WERROR}>:-Werror> -ffp-contract=off)
+  $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall;-Wextra;-Wconversion;-Wshadow;-Wcast-qual>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall;--Wno-deprecated-gpu-targets>
+  $<$<AND:$<BOOL:${JEMM_WERROR}>,$<NOT:$<COMPILE_LANGUAGE:CUDA>>>:-Werror>
+  $<$<AND:$<BOOL:${JEMM_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>
+  $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffp-contract=off>)
 if(JEMM_SANITIZE)
   target_compile_options(jemm_flags INTERFACE
     -fsanitize=${JEMM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,0 +1,66 @@
+// Products of rows with a weight through cuBLASLt, each planned once. Knows no model.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gpu/cuda.h"
+
+struct __nv_bfloat16;
+
+namespace jemm::gpu {
+
+enum class Element { kBf16, kF32 };
+
+template <typename T>
+constexpr Element element_of() {
+  return sizeof(T) == 2 ? Element::kBf16 : Element::kF32;
+}
+static_assert(element_of<float>() == Element::kF32);
+
+/// y [rows, n_out] = x [rows, n_in] W [n_out, n_in]^T (+ bias [n_out]) (+ y), row-major.
+struct Product {
+  std::int64_t n_out = 0, n_in = 0;
+  Element in = Element::kBf16;   ///< of x and W
+  Element out = Element::kBf16;  ///< of y and bias
+  bool accumulates = false;      ///< adds to y, which is rounded once more
+  bool has_bias = false;
+  std::int64_t x_stride = 0;  ///< elements from row to row; 0: n_in
+  std::int64_t y_stride = 0;  ///< 0: n_out
+
+  auto operator<=>(const Product&) const = default;
+};
+
+/// How algorithms are chosen.
+enum class GemmMode {
+  kFastest,        ///< by the number of rows
+  kDeterministic,  ///< one a weight whatever the rows, sums never split
+};
+
+/// Plans and runs products on one stream at a time. BF16 products are summed in FP32 and rounded
+/// once; FP32 products are plain FP32, never TF32. A plan is made at the first use of a product
+/// with a number of rows and kept.
+class Gemms {
+ public:
+  explicit Gemms(GemmMode mode = GemmMode::kFastest);
+  ~Gemms();
+  Gemms(const Gemms&) = delete;
+  Gemms& operator=(const Gemms&) = delete;
+
+  /// Pointers are 16-byte aligned device memory, strides multiples of 8 elements where the library
+  /// is to be fast. bias: null without has_bias. Nothing happens for 0 rows. Throws Error(kDevice).
+  void run(const Product& product, std::int64_t n_rows, const void* x, const void* w,
+           const void* bias, void* y, const Stream& stream);
+
+  std::size_t n_plans() const;
+  /// "cublasLt 13.1.0".
+  static std::string library();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace jemm::gpu
