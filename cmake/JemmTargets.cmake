@@ -4,7 +4,7 @@ add_library(jemm_flags INTERFACE)
 target_compile_options(jemm_flags INTERFACE
   $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall;-Wextra;-Wconversion;-Wshadow;-Wcast-qual>
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall;--Wno-deprecated-gpu-targets>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall>
   $<$<AND:$<BOOL:${JEMM_WERROR}>,$<NOT:$<COMPILE_LANGUAGE:CUDA>>>:-Werror>
   $<$<AND:$<BOOL:${JEMM_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>
   $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffp-contract=off>)

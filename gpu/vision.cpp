@@ -5,7 +5,10 @@
 #include <cmath>
 #include <type_traits>
 
+#include <cuda_bf16.h>
+
 #include "base/error.h"
+#include "gpu/kernels/fill.h"
 
 namespace jemm::gpu {
 namespace {
@@ -72,14 +75,14 @@ void upload(DeviceArray<Value>& to, const std::vector<Value>& from, const Stream
 }  // namespace
 
 template <typename T>
-VisionTower<T>::VisionTower(const Checkpoint& checkpoint, Gemms& gemms, const Stream& stream)
-    : config_(checkpoint.config().vision), gemms_(gemms), stream_(stream) {
+VisionTower<T>::VisionTower(Loader& loader, Gemms& gemms, const Stream& stream)
+    : config_(loader.checkpoint().config().vision), gemms_(gemms), stream_(stream) {
   const std::int64_t head_dim = config_.hidden_size / config_.n_heads;
   if (head_dim > kMaxVisionHeadDim || config_.hidden_size > kMaxNormWidth) {
     fail(ErrorKind::kDevice, "vision: {} heads of {} values are more than the CUDA engine holds",
          config_.n_heads, head_dim);
   }
-  weights_ = load_vision_weights<T>(checkpoint, stream);
+  weights_ = load_vision_weights<T>(loader);
 }
 
 template <typename T>
@@ -162,7 +165,7 @@ void VisionTower<T>::embed(std::span<const ImagePatches> images) {
   if constexpr (std::is_same_v<T, float>) {
     patches = values_.data();
   } else {
-    round_values(values_.data(), patches_.reserve(n), n, stream_.get());
+    convert(values_.data(), StoredType::kF32, n, patches_.reserve(n), stream_.get());
     patches = patches_.data();
   }
   apply(weights_.patch_embed, n_patches_, patches, x_.data());
@@ -202,9 +205,9 @@ void VisionTower<T>::hand_out(std::span<const ImagePatches> images, Rows& result
   const T* from = merged_.data();
   for (const ImagePatches& image : images) {
     const std::int64_t n_rows = n_patches(image) / patches_a_row();
-    const auto rows = std::make_shared<const CudaVisionRows>(
+    const auto rows = std::make_shared<CudaVisionRows>(
         memory_, n_rows, config_.out_hidden_size, element_of<T>());
-    copy_on_device(rows->data(), from, rows->size_bytes(), stream_);
+    copy_on_device(rows->values(), from, rows->size_bytes(), stream_);
     from += n_rows * config_.out_hidden_size;
     results.push_back(rows);
   }

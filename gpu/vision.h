@@ -6,11 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/config.h"
 #include "engine/engine.h"
 #include "gpu/cuda.h"
 #include "gpu/gemm.h"
 #include "gpu/kernels/vision_kernels.h"
+#include "gpu/loader.h"
 #include "gpu/vision_rows.h"
 #include "gpu/vision_weights.h"
 
@@ -21,9 +22,9 @@ namespace jemm::gpu {
 template <typename T>
 class VisionTower {
  public:
-  /// Keeps `gemms` and `stream`, all of whose work it stands among. Throws what the checkpoint
-  /// throws, and Error(kDevice) for a tower beyond what the kernels hold.
-  VisionTower(const Checkpoint& checkpoint, Gemms& gemms, const Stream& stream);
+  /// Keeps `gemms` and `stream`, on which all its work is done. Throws what the checkpoint throws,
+  /// and Error(kDevice) for a tower beyond what the kernels hold.
+  VisionTower(Loader& loader, Gemms& gemms, const Stream& stream);
 
   /// Merged rows [grid rows * grid columns / M, D] of every image, finished. Throws Error(kDevice)
   /// for values that are no such grid.

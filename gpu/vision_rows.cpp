@@ -66,11 +66,11 @@ std::size_t CudaVisionRows::size_bytes() const {
 
 std::vector<float> CudaVisionRows::floats(const Stream& stream) const {
   std::vector<std::byte> stored(size_bytes());
-  copy_to_host(stored.data(), data(), stored.size(), stream);
+  copy_to_host(stored.data(), values(), stored.size(), stream);
   stream.synchronize("the vision tower");
-  std::vector<float> values(static_cast<std::size_t>(n_rows_ * width_));
-  widen(dtype_of(element_), stored, values);
-  return values;
+  std::vector<float> floats(static_cast<std::size_t>(n_rows_ * width_));
+  widen(dtype_of(element_), stored, floats);
+  return floats;
 }
 
 }  // namespace jemm::gpu

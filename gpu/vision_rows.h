@@ -30,11 +30,11 @@ class RowMemory {
   std::size_t free_bytes_ = 0;
 };
 
-/// Rows of one image: [n_rows, width] of an engine's activation type. They and their memory may
+/// Rows of one image: [n_rows, D] of an engine's activation type, dense. They and their memory may
 /// outlive the engine.
 class CudaVisionRows : public VisionRows {
  public:
-  /// The rows are not there yet: the caller fills data().
+  /// The rows are not there yet: the caller fills values().
   CudaVisionRows(std::shared_ptr<RowMemory> memory, std::int64_t n_rows, std::int64_t width,
                  Element element);
   ~CudaVisionRows() override;
@@ -46,12 +46,8 @@ class CudaVisionRows : public VisionRows {
 
   std::int64_t width() const { return width_; }
   Element element() const { return element_; }
-  std::byte* data() const { return bytes_.data(); }
-  /// Row `row` on the device: T is float or bf16, as element() says.
-  template <typename T>
-  const T* row(std::int64_t row) const {
-    return reinterpret_cast<const T*>(bytes_.data()) + row * width_;
-  }
+  void* values() { return bytes_.data(); }
+  const void* values() const { return bytes_.data(); }
 
   /// All rows as float, for a tap. Waits for the stream.
   std::vector<float> floats(const Stream& stream) const;

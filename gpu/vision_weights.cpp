@@ -1,15 +1,15 @@
 // Copies the vision tower's tensors to the device.
 #include "gpu/vision_weights.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <cuda_bf16.h>
 #include <fmt/format.h>
 
 #include "checkpoint/registry.h"
-#include "gpu/gemm.h"
 
 namespace jemm::gpu {
 namespace {
@@ -21,9 +21,9 @@ constexpr std::int64_t kAlignment = 256;  // what cuBLASLt's fastest algorithms 
 template <typename T>
 class DeviceTensors {
  public:
-  DeviceTensors(const Checkpoint& checkpoint, const Stream& stream) : stream_(stream) {
-    const TensorRegistry registry(checkpoint.config());
+  explicit DeviceTensors(Loader& loader) {
     std::int64_t n_bytes = 0;
+    const TensorRegistry registry(loader.checkpoint().config());
     for (const TensorInfo& info : registry.tensors()) {
       if (!info.name.starts_with(kTower)) continue;
       places_[info.name] = n_bytes;
@@ -31,7 +31,8 @@ class DeviceTensors {
       n_bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
     }
     memory_ = DeviceBytes(static_cast<std::size_t>(n_bytes), "the vision tower's weights");
-    for (const auto& [name, place] : places_) copy(checkpoint.tensor(name), at(name));
+    for (const auto& [name, place] : places_) loader.tensor(name, at(name));
+    loader.finish();
   }
 
   T* at(const std::string& name) const {
@@ -40,27 +41,6 @@ class DeviceTensors {
   DeviceBytes release() { return std::move(memory_); }
 
  private:
-  void copy(const Tensor& tensor, T* to) {
-    constexpr DType kWanted = element_of<T>() == Element::kBf16 ? DType::kBf16 : DType::kF32;
-    if (tensor.dtype == kWanted) {
-      copy_to_device(to, tensor.data.bytes.data(), tensor.data.bytes.size(), stream_);
-      stream_.synchronize("copying the vision tower's weights");
-      return;
-    }
-    const Tensor wide = widened(tensor);
-    if constexpr (kWanted == DType::kF32) {
-      copy(wide, to);
-    } else {
-      std::vector<float> values(static_cast<std::size_t>(wide.size()));
-      jemm::widen(wide.dtype, wide.data.bytes, values);
-      std::vector<std::uint16_t> rounded(values.size());
-      std::transform(values.begin(), values.end(), rounded.begin(), float_to_bf16);
-      copy_to_device(to, rounded.data(), rounded.size() * sizeof(std::uint16_t), stream_);
-      stream_.synchronize("copying the vision tower's weights");
-    }
-  }
-
-  const Stream& stream_;
   std::map<std::string, std::int64_t> places_;  // bytes from the start
   DeviceBytes memory_;
 };
@@ -68,9 +48,9 @@ class DeviceTensors {
 }  // namespace
 
 template <typename T>
-VisionWeights<T> load_vision_weights(const Checkpoint& checkpoint, const Stream& stream) {
-  const VisionConfig& config = checkpoint.config().vision;
-  DeviceTensors<T> tensors(checkpoint, stream);
+VisionWeights<T> load_vision_weights(Loader& loader) {
+  const VisionConfig& config = loader.checkpoint().config().vision;
+  DeviceTensors<T> tensors(loader);
   const auto linear = [&](const std::string& module, std::int64_t n_out, std::int64_t n_in) {
     return BiasedLinear<T>{n_out, n_in, tensors.at(module + ".weight"),
                            tensors.at(module + ".bias")};
@@ -104,7 +84,7 @@ VisionWeights<T> load_vision_weights(const Checkpoint& checkpoint, const Stream&
   return weights;
 }
 
-template VisionWeights<float> load_vision_weights(const Checkpoint&, const Stream&);
-template VisionWeights<__nv_bfloat16> load_vision_weights(const Checkpoint&, const Stream&);
+template VisionWeights<float> load_vision_weights(Loader&);
+template VisionWeights<__nv_bfloat16> load_vision_weights(Loader&);
 
 }  // namespace jemm::gpu

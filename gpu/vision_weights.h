@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
 #include "gpu/cuda.h"
+#include "gpu/loader.h"
 
 namespace jemm::gpu {
 
@@ -47,6 +47,6 @@ struct VisionWeights {
 
 /// Copies them to the device and waits. Throws what the checkpoint throws, Error(kDevice).
 template <typename T>
-VisionWeights<T> load_vision_weights(const Checkpoint& checkpoint, const Stream& stream);
+VisionWeights<T> load_vision_weights(Loader& loader);
 
 }  // namespace jemm::gpu

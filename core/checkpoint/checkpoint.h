@@ -43,6 +43,10 @@ class Checkpoint {
   /// leaves the layer alone. The formula makes it anew at each call.
   virtual std::optional<LoraPair> lora(std::string_view module) const = 0;
 
+  /// The seed of the formula that makes the weights, when they come from one: an engine may then
+  /// make them itself (synthetic.h).
+  virtual std::optional<std::uint32_t> synthetic_seed() const { return std::nullopt; }
+
   /// Identifies the weights: SHA-256 over the names and whole contents of config.json, the base's
   /// weight files and index, and the adapter's three files; or over the formula's inputs (seed and
   /// small files). Tokenizer, template and preprocessor files are not covered. Equal fingerprints

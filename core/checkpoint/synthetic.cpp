@@ -75,11 +75,10 @@ double fan_in_width(const Shape& shape) {
 
 }  // namespace
 
-Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed) {
+SyntheticFormula synthetic_formula(const TensorInfo& info, std::uint32_t seed) {
   const std::uint32_t s = fnv1a(info.name) ^ seed;
-  const auto count = static_cast<std::size_t>(element_count(info.shape));
-  const auto spread = [&](double centre, double width) {
-    return affine<std::uint16_t>(DType::kBf16, info.shape, s, centre, width);
+  const auto spread = [s](double centre, double width) {
+    return SyntheticFormula{SyntheticFormula::Kind::kSpread, s, centre, width};
   };
   switch (info.role) {
     case TensorRole::kLinear:
@@ -99,11 +98,26 @@ Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed) {
       return spread(0, 0.05);
     case TensorRole::kConvolution:
       return spread(0, std::sqrt(3.0 / 4));
-    case TensorRole::kLogDecay: {
+    case TensorRole::kLogDecay:
+      return {SyntheticFormula::Kind::kLogDecay, s};
+    case TensorRole::kTimeBias:
+      return {SyntheticFormula::Kind::kTimeBias, s};
+  }
+  fail(ErrorKind::kInput, "no formula for tensor {}", info.name);
+}
+
+Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed) {
+  const SyntheticFormula formula = synthetic_formula(info, seed);
+  const std::uint32_t s = formula.name_hash;
+  const auto count = static_cast<std::size_t>(element_count(info.shape));
+  switch (formula.kind) {
+    case SyntheticFormula::Kind::kSpread:
+      return affine<std::uint16_t>(DType::kBf16, info.shape, s, formula.centre, formula.width);
+    case SyntheticFormula::Kind::kLogDecay: {
       const auto value = [](double u) { return std::log(0.01 + u * 15.99); };
       return {DType::kBf16, info.shape, fill<std::uint16_t>(count, s, value)};
     }
-    case TensorRole::kTimeBias: {
+    case SyntheticFormula::Kind::kTimeBias: {
       const auto value = [](double u) { return 5 * u - 4; };
       return {DType::kBf16, info.shape, fill<std::uint16_t>(count, s, value)};
     }

@@ -19,6 +19,19 @@ constexpr std::uint32_t synthetic_mix(std::uint32_t x) {
   return x ^ (x >> 16);
 }
 
+/// What the formula makes of the elements of a base tensor, from u in [0, 1).
+struct SyntheticFormula {
+  enum class Kind {
+    kSpread,    // centre + (2u - 1) width
+    kLogDecay,  // log(0.01 + 15.99 u)
+    kTimeBias,  // 5u - 4
+  };
+  Kind kind = Kind::kSpread;
+  std::uint32_t name_hash = 0;  // of the name and the seed: s of docs/synthetic.md
+  double centre = 0, width = 0;
+};
+SyntheticFormula synthetic_formula(const TensorInfo& info, std::uint32_t seed);
+
 /// A base tensor: BF16, rounded to nearest even from float, which is rounded from double.
 Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed);
 /// One half of a pair, float. `suffix` is kLoraA or kLoraB.

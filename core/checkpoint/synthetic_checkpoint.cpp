@@ -13,6 +13,8 @@ class SyntheticCheckpoint final : public DescribedCheckpoint {
   SyntheticCheckpoint(const CheckpointFiles& files, std::uint32_t seed)
       : DescribedCheckpoint(files), seed_(seed) {}
 
+  std::optional<std::uint32_t> synthetic_seed() const override { return seed_; }
+
   std::string fingerprint() const override {
     Sha256 whole;
     whole.update(fmt::format("synthetic, seed {}\n", seed_));

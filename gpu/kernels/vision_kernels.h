@@ -4,13 +4,11 @@
 
 #include <cstdint>
 
-struct CUstream_st;
-struct __nv_bfloat16;
+#include "gpu/kernels/stream.h"
 
 namespace jemm::gpu {
 
 using bf16 = __nv_bfloat16;
-using StreamHandle = CUstream_st*;  // cudaStream_t
 
 /// A patch of an image of n_rows x n_columns patches.
 struct PatchPlace {
@@ -28,10 +26,6 @@ inline constexpr std::int32_t kImageQueries = 128;
 // What the kernels can hold; the tower refuses models beyond it.
 inline constexpr std::int64_t kMaxVisionHeadDim = 128;
 inline constexpr std::int64_t kMaxNormWidth = 12 * 1024;
-
-/// to[i] = T(from[i]), n values.
-template <typename T>
-void round_values(const float* from, T* to, std::int64_t n, StreamHandle stream);
 
 /// x[i] += T(the learned positions around patch i, weighted in both directions). Corners are
 /// aligned; weights and their sum are float32. grid: [side, side, width]; x: [n_patches, width].

@@ -1,4 +1,4 @@
-// Rounding of patch values, and both forms of GELU.
+// Both forms of GELU.
 #include "gpu/kernels/vision_device.cuh"
 #include "gpu/kernels/vision_kernels.h"
 
@@ -6,12 +6,6 @@ namespace jemm::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-
-template <typename T>
-__global__ void round_kernel(const float* from, T* to, std::int64_t n) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) to[i] = from_float<T>(from[i]);
-}
 
 struct GeluTanh {
   static __device__ float apply(float x) {
@@ -54,13 +48,6 @@ void activate(T* x, std::int64_t n, StreamHandle stream) {
 }  // namespace
 
 template <typename T>
-void round_values(const float* from, T* to, std::int64_t n, StreamHandle stream) {
-  if (n == 0) return;
-  round_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(from, to, n);
-  check_launch("round_values");
-}
-
-template <typename T>
 void gelu_tanh(T* x, std::int64_t n, StreamHandle stream) {
   activate<GeluTanh>(x, n, stream);
 }
@@ -70,8 +57,6 @@ void gelu_erf(T* x, std::int64_t n, StreamHandle stream) {
   activate<GeluErf>(x, n, stream);
 }
 
-template void round_values(const float*, float*, std::int64_t, StreamHandle);
-template void round_values(const float*, bf16*, std::int64_t, StreamHandle);
 template void gelu_tanh(float*, std::int64_t, StreamHandle);
 template void gelu_tanh(bf16*, std::int64_t, StreamHandle);
 template void gelu_erf(float*, std::int64_t, StreamHandle);

@@ -1,0 +1,50 @@
+// Conversions and reductions that kernels share. Device code only.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+namespace jemm::gpu {
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+template <typename T>
+__device__ inline T from_float(float x);
+template <>
+__device__ inline float from_float<float>(float x) {
+  return x;
+}
+template <>
+__device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+
+/// x as a stored T reads it back.
+template <typename T>
+__device__ inline float rounded(float x) {
+  return to_float(from_float<T>(x));
+}
+
+__device__ inline float warp_sum(float x) {
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffffU, x, offset);
+  return x;
+}
+
+/// The sum over a block of kThreads, in every thread; `shared` holds kThreads / 32 floats.
+template <int kThreads>
+__device__ inline float block_sum(float x, float* shared) {
+  x = warp_sum(x);
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < kThreads / 32; ++i) sum += shared[i];
+  __syncthreads();
+  return sum;
+}
+
+__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ inline float silu(float x) { return x / (1.0f + expf(-x)); }
+
+}  // namespace jemm::gpu
