@@ -207,7 +207,8 @@ TEST_CASE_TEMPLATE("rows turn the first half of the angles, columns the second",
 struct AttentionCase {
   std::vector<std::int64_t> lengths;  // of the images
   std::int64_t n_heads = 0, head_dim = 0;
-  float size = 2;  // of queries and keys
+  float size = 2;     // of queries and keys
+  double slack = 1;  // how much more float32 may miss by
 };
 
 template <typename T>
@@ -301,8 +302,8 @@ void check_attention(const AttentionCase& c, const gpu::Stream& stream) {
   for (const float x : all) REQUIRE(std::isfinite(x));
   // BF16: weights and results are rounded, 2^-9 each at the worst.
   const bool is_float = std::is_same_v<T, float>;
-  CHECK(test::rms_ratio(got, want) <= (is_float ? 2e-6 : 3e-3));
-  CHECK(test::worst_share(got, want, is_float ? 5e-6 : 4e-3, is_float ? 0 : 4e-3) <= 1);
+  CHECK(test::rms_ratio(got, want) <= (is_float ? 2e-6 * c.slack : 3e-3));
+  CHECK(test::worst_share(got, want, is_float ? 5e-6 * c.slack : 4e-3, is_float ? 0 : 4e-3) <= 1);
 }
 
 TEST_CASE_TEMPLATE("attention over the patches of each image", T, float, bf16) {
@@ -316,8 +317,9 @@ TEST_CASE_TEMPLATE("attention over the patches of each image", T, float, bf16) {
     check_attention<T>({.lengths = {length}, .n_heads = 2, .head_dim = 72}, stream);
   }
   check_attention<T>({.lengths = {24, 100, 8192}, .n_heads = 2, .head_dim = 72}, stream);
-  // Scores of hundreds: the softmax picks one key.
-  check_attention<T>({.lengths = {200, 300}, .n_heads = 2, .head_dim = 72, .size = 20}, stream);
+  // Scores of hundreds, with 1e-4 of rounding: the softmax mostly picks one key.
+  check_attention<T>(
+      {.lengths = {200, 300}, .n_heads = 2, .head_dim = 72, .size = 20, .slack = 50}, stream);
 }
 
 TEST_CASE_TEMPLATE("an image's attention does not see its neighbours", T, float, bf16) {
