@@ -1,0 +1,4 @@
+# Compiled wherever the CUDA engine is; without a device every case says so and passes.
+jemm_test(gpu_vision EXTRA
+  SOURCES ${CMAKE_CURRENT_LIST_DIR}/vision_kernels_test.cpp ${CMAKE_CURRENT_LIST_DIR}/vision_test.cpp
+  DEPS jemm_gpu jemm_checkpoint jemm_contract jemm_image nlohmann_json::nlohmann_json)
