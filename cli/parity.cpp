@@ -314,6 +314,9 @@ int run_parity(const ParityOptions& options) {
     return kOk;
   }
   if (options.golden.empty()) fail(ErrorKind::kUsage, "parity needs --golden DIR");
+  if (!options.against.empty() && !options.model.model.empty()) {
+    fail(ErrorKind::kUsage, "--against judges a golden, --model an engine: name one of them");
+  }
   try {
     return ParityRun(options).run();
   } catch (const Error& error) {

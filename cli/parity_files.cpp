@@ -17,6 +17,8 @@
 namespace jemm::cli {
 namespace {
 
+constexpr const char* kReportFiles[] = {"report.json", "report.md",       "report.html",
+                                        "junit.xml",   "questions.jsonl", "gates.json"};
 constexpr const char* kJunitBody = ".junit.xml.body";
 constexpr const char* kQuestions = ".questions.jsonl";
 
@@ -65,6 +67,7 @@ ReportFiles::ReportFiles(const std::string& directory, bool force, bool redact)
   if (!force && std::filesystem::exists(path("report.json"))) {
     fail(ErrorKind::kUsage, "{} holds a report already; --force overwrites it", directory);
   }
+  for (const char* name : kReportFiles) std::filesystem::remove(path(name), error);
   junit_body_.open(path(kJunitBody), std::ios::binary | std::ios::trunc);
   questions_.open(path(kQuestions), std::ios::binary | std::ios::trunc);
   if (!junit_body_ || !questions_) {

@@ -16,8 +16,9 @@ namespace jemm::cli {
 /// and report.html at the end. Each file is written beside and renamed, so that none is half there.
 class ReportFiles {
  public:
-  /// Creates `directory`. Throws Error(kUsage) when it holds a report and `force` is not set,
-  /// Error(kIo) when it cannot be written. `redact`: no word of the requests goes into any file.
+  /// Creates `directory`. An earlier report is Error(kUsage) unless `force`, which removes it: what
+  /// lies there afterwards is of this run alone. Throws Error(kIo) when it cannot be written.
+  /// `redact`: no word of the requests goes into any file.
   ReportFiles(const std::string& directory, bool force, bool redact);
   ~ReportFiles();
   ReportFiles(const ReportFiles&) = delete;

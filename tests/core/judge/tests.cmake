@@ -1,3 +1,8 @@
+jemm_fuzzer(golden_case DEPS jemm_judge)
+jemm_fuzzer(gates DEPS jemm_judge)
+if(JEMM_FUZZ)
+  return()
+endif()
 find_package(valijson REQUIRED)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 jemm_test(judge SOURCES ${here}/gates_test.cpp ${here}/judge_test.cpp DEPS jemm_judge)
