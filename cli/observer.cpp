@@ -31,6 +31,8 @@ class RecordingTap : public Tap {
   /// `wanted`: per question of the request; null takes everything.
   explicit RecordingTap(const std::set<std::pair<int, StageId>>* wanted) : wanted_(wanted) {}
 
+  /// Packed rows are counted anew in every pass.
+  void begin_pass() { questions_.clear(); }
   /// Rows from `row_begin` on belong to `question`, until the next call.
   void add_rows(std::int64_t row_begin, int question) { questions_[row_begin] = question; }
 
@@ -173,6 +175,7 @@ void Observation::answer() {
 std::vector<LabelLogits> Observation::forward(std::size_t first, std::size_t last,
                                               RecordingTap* tap) {
   Forest forest;
+  if (tap != nullptr) tap->begin_pass();
   for (std::size_t i = first; i < last; ++i) {
     const std::int64_t begin = forest.n_rows();
     if (tap != nullptr) tap->add_rows(begin, static_cast<int>(i));

@@ -13,6 +13,7 @@
 #include "engine/stages.h"
 #include "gpu/cuda.h"
 #include "gpu/gemm.h"
+#include "gpu/kernels/fill.h"
 #include "gpu/loader.h"
 #include "gpu/pass_plan.h"
 #include "gpu/pass_upload.h"
@@ -82,7 +83,7 @@ class CudaEngine : public Engine {
       show_images(forest, images, text_.embed(pass), tap);
       typename TextForward<T>::Observe observe;
       if (tap != nullptr) {
-        observe = [&](const std::string& stage, const T* x, const std::int32_t* indices) {
+        observe = [&](const std::string& stage, const float* x, const std::int32_t* indices) {
           show(*tap, stage, x, indices, forest.read_rows);
         };
       }
@@ -109,13 +110,14 @@ class CudaEngine : public Engine {
   }
 
   // Overwrites the rows of x that show images.
-  void show_images(const Forest& forest, std::span<const VisionRowsPtr> images, T* x, Tap* tap) {
+  void show_images(const Forest& forest, std::span<const VisionRowsPtr> images, float* x,
+                   Tap* tap) {
     const std::int64_t width = checkpoint_->config().text.hidden_size;
     for (const ImageRows& rows : forest.image_rows) {
       const CudaVisionRows& image = image_of(rows, images);
       const T* from = static_cast<const T*>(image.values()) + rows.image_row * width;
-      copy_on_device(x + rows.row_begin * width, from,
-                     static_cast<std::size_t>(rows.n_rows * width) * sizeof(T), stream_);
+      convert(from, sizeof(T) == 2 ? StoredType::kBf16 : StoredType::kF32, rows.n_rows * width,
+              x + rows.row_begin * width, stream_.get());
       if (tap == nullptr) continue;
       const std::vector<float> values = image.floats(stream_);
       for (std::int64_t i = 0; i < rows.n_rows; ++i) {
@@ -139,14 +141,17 @@ class CudaEngine : public Engine {
     return *image;
   }
 
-  void show(Tap& tap, const std::string& stage, const T* x, const std::int32_t* indices,
+  void show(Tap& tap, const std::string& stage, const float* x, const std::int32_t* indices,
             const std::vector<std::int64_t>& read_rows) {
     const std::int64_t width = checkpoint_->config().text.hidden_size;
     const auto n = static_cast<std::int64_t>(read_rows.size());
     shown_.reserve(n * width, "the observed rows");
-    gather_floats(x, indices, n, width, shown_.data(), stream_.get());
+    if (indices != nullptr) {
+      gather_rows(x, width, indices, n, width, shown_.data(), stream_.get());
+      x = shown_.data();
+    }
     std::vector<float> values(static_cast<std::size_t>(n * width));
-    copy_to_host(values.data(), shown_.data(), values.size() * sizeof(float), stream_);
+    copy_to_host(values.data(), x, values.size() * sizeof(float), stream_);
     stream_.synchronize(stage);
     for (std::int64_t i = 0; i < n; ++i) {
       tap.observe(stage, read_rows[static_cast<std::size_t>(i)],

@@ -73,7 +73,9 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   const std::int64_t query_width = c.n_heads * c.head_dim, kv_width = c.n_kv_heads * c.head_dim;
   const std::int64_t mixed = std::max(c.value_dim(), query_width);
   const std::int64_t head_states = rows * c.n_value_heads;
-  for (DeviceArray<T>* array : {&x_, &normed_, &update_}) array->reserve(most * c.hidden_size);
+  x_.reserve(rows * c.hidden_size);
+  normed_.reserve(most * c.hidden_size);
+  update_.reserve(most * c.hidden_size);
   projected_.reserve(rows * widest_in_);
   mixed_.reserve(rows * mixed);
   heads_.reserve(rows * std::max(c.conv_dim(), query_width + kv_width));
@@ -81,6 +83,7 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   gate_up_.reserve(most * 2 * c.intermediate_size);
   activated_.reserve(most * c.intermediate_size);
   read_x_.reserve(pass.n_reads * c.hidden_size);
+  final_.reserve(pass.n_reads * c.hidden_size);
   read_mixed_.reserve(pass.n_reads * mixed);
   low_.reserve(most * widest_low_);
   cosine_.reserve(rows * c.rotary_dim / 2);
@@ -95,7 +98,7 @@ void TextForward<T>::reserve(const DevicePass& pass) {
 }
 
 template <typename T>
-T* TextForward<T>::embed(const DevicePass& pass) {
+float* TextForward<T>::embed(const DevicePass& pass) {
   reserve(pass);
   gpu::embed(weights_.embedding.data(), pass.token_ids, pass.n_rows, config_.hidden_size, x_.data(),
              stream_.get());
@@ -124,7 +127,7 @@ void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
   rotary_table(pass.positions, frequency_.data(), axes_.data(), pass.n_rows,
                static_cast<std::int32_t>(config_.rotary_dim / 2), cosine_.data(), sine_.data(),
                stream);
-  T* x = x_.data();
+  float* x = x_.data();
   const T* mixed = mixed_.data();
   std::int64_t n_rows = pass.n_rows;
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
@@ -156,8 +159,8 @@ void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
     add_residual(down, update_.data(), n_rows, width, x, stream);
     if (observe) observe(stage, x, x == read_x_.data() ? nullptr : pass.read_rows);
   }
-  rms_norm(x, weights_.final_norm.data(), eps_, n_rows, width, normed_.data(), stream);
-  if (observe) observe(std::string(kFinalNormStage), normed_.data(), nullptr);
+  rms_norm(x, weights_.final_norm.data(), eps_, n_rows, width, final_.data(), stream);
+  if (observe) observe(std::string(kFinalNormStage), final_.data(), nullptr);
 }
 
 // mixed_ [rows, Hv Dv] of normed_.
@@ -248,7 +251,7 @@ void TextForward<T>::attend(const LayerWeights<T>& layer, const AttentionWeights
 
 template <typename T>
 const float* TextForward<T>::label_logits(const DevicePass& pass) {
-  gpu::label_logits(normed_.data(), weights_.head.data(), pass.n_reads, config_.hidden_size,
+  gpu::label_logits(final_.data(), weights_.head.data(), pass.n_reads, config_.hidden_size,
                     logits_.data(), stream_.get());
   return logits_.data();
 }

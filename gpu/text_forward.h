@@ -13,7 +13,8 @@
 
 namespace jemm::gpu {
 
-/// T: __nv_bfloat16, rounded where activations are stored, or float throughout. Everything is
+/// T: __nv_bfloat16, rounded where activations are stored, or float throughout; the residual stream
+/// is FP32 in both, which keeps a pass nearer to FP32 than the reference's BF16. Everything is
 /// enqueued on one stream; buffers grow with the rows and are kept.
 template <typename T>
 class TextForward {
@@ -21,12 +22,12 @@ class TextForward {
   /// Shown after every layer and the final norm. x [rows, D]; indices: the read rows within it, on
   /// the device, or null when x holds the read rows alone.
   using Observe =
-      std::function<void(const std::string& stage, const T* x, const std::int32_t* indices)>;
+      std::function<void(const std::string& stage, const float* x, const std::int32_t* indices)>;
 
   TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms, const Stream& stream);
 
   /// x [rows, D] = the tokens' embeddings. The caller may overwrite rows before run().
-  T* embed(const DevicePass& pass);
+  float* embed(const DevicePass& pass);
   /// From x to the normalised read rows. `observe` may be empty.
   void run(const DevicePass& pass, const Observe& observe);
   /// logits [reads, 32], on the device.
@@ -50,13 +51,15 @@ class TextForward {
   std::int64_t widest_in_ = 0, widest_low_ = 0;
 
   // Activations, kept from pass to pass.
-  DeviceArray<T> x_, normed_, update_;      // [rows, D]
+  DeviceArray<float> x_;                    // [rows, D]
+  DeviceArray<T> normed_, update_;          // [rows, D]
   DeviceArray<T> projected_;                // [rows, n_out of a mixer's group]
   DeviceArray<T> mixed_;                    // [rows, Hv Dv or Hq Dh]
   DeviceArray<T> heads_;                    // [rows, conv_dim, or Hq Dh and Hkv Dh]
   DeviceArray<T> core_;                     // [rows, Hv Dv]
   DeviceArray<T> gate_up_, activated_;      // [rows, 2 F], [rows, F]
-  DeviceArray<T> read_x_, read_mixed_;      // [reads, D], [reads, width of mixed_]
+  DeviceArray<float> read_x_, final_;       // [reads, D]
+  DeviceArray<T> read_mixed_;               // [reads, width of mixed_]
   DeviceArray<float> low_;                  // [rows, low_width]
   DeviceArray<float> cosine_, sine_;        // [rows, rotary_dim / 2]
   DeviceArray<float> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]

@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
       for (int j = 0; j < 2; ++j) {
         const int column = 8 * n + 2 * lane.t + j;
         if (column >= width) continue;
-        const float x = rounded<T>(out[n][2 * half + j] * inverse);
+        const float x = out[n][2 * half + j] * inverse;
         to[column] = from_float<T>(x * sigmoid(to_float(gate[column])));
       }
     }

@@ -1,7 +1,7 @@
 // The causal convolution before the delta rule and the gated norm behind it, a head a warp.
 //
-// Lane i holds channels i, i + 32, ... of its head in registers, at most kEach of them; all reads of
-// a warp are of neighbouring elements. Bound by the bytes of x and y (x is read W times, from the
+// Lane i holds channels 2 i, 2 i + 1, 64 + 2 i, ... of its head in registers, at most 2 kPairs of them.
+// Bound by the bytes of x and y (x is read W times, from the
 // caches but for the first).
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
@@ -11,8 +11,29 @@ namespace jemm::gpu {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kEach = 8;  // channels of a lane
-constexpr int kMaxHead = 32 * kEach;
+constexpr int kPairs = 4;  // of channels, in a lane
+constexpr int kMaxHead = 64 * kPairs;
+
+// Channels `channel` and the next of a head, zeros behind its width.
+template <typename T>
+__device__ float2 load_channels(const T* head, int channel, int width) {
+  const T* p = head + channel;
+  if (channel + 1 < width && reinterpret_cast<std::uintptr_t>(p) % (2 * sizeof(T)) == 0) {
+    return load_pair(p);
+  }
+  return {channel < width ? to_float(p[0]) : 0.0f, channel + 1 < width ? to_float(p[1]) : 0.0f};
+}
+
+template <typename T>
+__device__ void store_channels(float2 x, T* head, int channel, int width) {
+  T* p = head + channel;
+  if (channel + 1 < width && reinterpret_cast<std::uintptr_t>(p) % (2 * sizeof(T)) == 0) {
+    store_pair(p, x);
+    return;
+  }
+  if (channel < width) p[0] = from_float<T>(x.x);
+  if (channel + 1 < width) p[1] = from_float<T>(x.y);
+}
 
 struct Warp {
   int lane = static_cast<int>(threadIdx.x) % 32;
@@ -31,7 +52,7 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
   const int begin = is_key ? warp.head * args.key_dim
                            : 2 * args.n_key_heads * args.key_dim +
                                  (warp.head - 2 * args.n_key_heads) * args.value_dim;
-  float c[kEach] = {};
+  float2 c[kPairs] = {};
   for (int j = 0; j < args.width; ++j) {
     const std::int64_t from =
         j + 1 == args.width ? warp.row : args.previous[warp.row * (args.width - 1) + j];
@@ -39,24 +60,27 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
     const T* source = x + from * args.x_stride + begin;
     const float* taps = args.taps + static_cast<std::int64_t>(j) * n_channels + begin;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int channel = warp.lane + 32 * i;
-      if (channel < width) c[i] += to_float(source[channel]) * taps[channel];
+    for (int i = 0; i < kPairs; ++i) {
+      const int channel = 64 * i + 2 * warp.lane;
+      if (64 * i >= width) break;
+      const float2 value = load_channels(source, channel, width);
+      const float2 tap = load_channels(taps, channel, width);
+      c[i].x += value.x * tap.x;
+      c[i].y += value.y * tap.y;
     }
   }
   float sum = 0;
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    // What the reference rounds, this engine does too: the convolution's result, then the head's.
-    c[i] = rounded<T>(silu(c[i]));
-    sum += c[i] * c[i];
+  for (float2& pair : c) {
+    pair = {silu_for<T>(pair.x), silu_for<T>(pair.y)};
+    sum += pair.x * pair.x + pair.y * pair.y;
   }
   const float factor = is_key ? 1.0f / sqrtf(warp_sum(sum) + 1e-6f) : 1.0f;
   T* out = y + warp.row * n_channels + begin;
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const int channel = warp.lane + 32 * i;
-    if (channel < width) out[channel] = from_float<T>(c[i] * factor);
+  for (int i = 0; i < kPairs; ++i) {
+    if (64 * i >= width) break;
+    store_channels({c[i].x * factor, c[i].y * factor}, out, 64 * i + 2 * warp.lane, width);
   }
 }
 
@@ -68,21 +92,23 @@ __global__ void __launch_bounds__(32 * kWarps)
   if (warp.head >= n_heads) return;
   const std::int64_t at = (warp.row * n_heads + warp.head) * width;
   const T* gate = z + warp.row * z_stride + warp.head * width;
-  float v[kEach] = {};
+  float2 v[kPairs] = {};
   float sum = 0;
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const int channel = warp.lane + 32 * i;
-    if (channel < width) v[i] = to_float(core[at + channel]);
-    sum += v[i] * v[i];
+  for (int i = 0; i < kPairs; ++i) {
+    if (64 * i >= width) break;
+    v[i] = load_channels(core + at, 64 * i + 2 * warp.lane, width);
+    sum += v[i].x * v[i].x + v[i].y * v[i].y;
   }
   const float inverse = 1.0f / sqrtf(warp_sum(sum) / static_cast<float>(width) + eps);
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const int channel = warp.lane + 32 * i;
-    if (channel >= width) continue;
-    y[at + channel] =
-        from_float<T>(v[i] * inverse * factor[channel] * silu(to_float(gate[channel])));
+  for (int i = 0; i < kPairs; ++i) {
+    if (64 * i >= width) break;
+    const int channel = 64 * i + 2 * warp.lane;
+    const float2 g = load_channels(gate, channel, width);
+    const float2 f = load_channels(factor, channel, width);
+    store_channels({v[i].x * inverse * f.x * silu_for<T>(g.x), v[i].y * inverse * f.y * silu_for<T>(g.y)},
+                   y + at, channel, width);
   }
 }
 

@@ -4,7 +4,7 @@
 //   triangular system solved for every column of [V | K] by forward substitution, a column a thread
 //   with its 64 unknowns in registers.
 // scan: one block a (run, value head, slice of Dv), chunk after chunk with the slice of the state
-//   [Dk, kSlice] in shared memory. Per chunk and head 64 Dk (4 Dv) + 64 64 2 Dv operations.
+//   [Dk, kSlice] in shared memory; the next chunk is read while one is computed. Per chunk and head 64 Dk (4 Dv) + 64 64 2 Dv operations.
 // Heads are padded with zeros to kHead. All sums are FP32 but for the decays' logarithms.
 #include "gpu/cuda.h"
 #include "gpu/kernels/kernels.h"
@@ -45,17 +45,66 @@ __device__ float softplus(float x) {
   return x > 20.0f ? x : log1pf(expf(x));
 }
 
-// [64, kHead] of a chunk as floats, zeros where there are none.
+// [64, kHead] of a chunk on the way to shared memory as floats, zeros where there are none. Where
+// rows are whole and aligned, fetch() reads 16 bytes a thread and load into registers, so that
+// memory is read ahead of the use; otherwise store() reads the elements one by one.
 template <int kHead, typename From>
-__device__ void load_rows(const From* from, std::int64_t stride, int n_rows, int width, float* to,
-                          int to_stride) {
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < kChunk * kHead; i += kThreads) {
-    const int row = i / kHead, column = i % kHead;
-    const bool there = row < n_rows && column < width;
-    to[row * to_stride + column] = there ? to_float(from[row * stride + column]) : 0.0f;
+class Rows {
+ public:
+  __device__ void fetch(const From* from, std::int64_t stride, int n_rows, int width) {
+    from_ = from;
+    stride_ = stride;
+    n_rows_ = n_rows;
+    width_ = width;
+    whole_ = width == kHead && stride % kVector == 0 &&
+             reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
+    if (!whole_) return;
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const int row = place(e) / kRowVectors, column = place(e) % kRowVectors * kVector;
+      values_[e] = row < n_rows ? *reinterpret_cast<const uint4*>(from + row * stride + column)
+                                : make_uint4(0, 0, 0, 0);
+    }
   }
-}
+
+  __device__ void store(float* to, int to_stride) const {
+    if (whole_) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        const int row = place(e) / kRowVectors, column = place(e) % kRowVectors * kVector;
+        const auto* elements = reinterpret_cast<const From*>(&values_[e]);
+        float* target = to + row * to_stride + column;
+#pragma unroll
+        for (int j = 0; j < kVector; j += 4) {
+          *reinterpret_cast<float4*>(target + j) =
+              make_float4(to_float(elements[j]), to_float(elements[j + 1]),
+                          to_float(elements[j + 2]), to_float(elements[j + 3]));
+        }
+      }
+      return;
+    }
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x); i < kChunk * kHead; i += kThreads) {
+      const int row = i / kHead, column = i % kHead;
+      const bool there = row < n_rows_ && column < width_;
+      to[row * to_stride + column] = there ? to_float(from_[row * stride_ + column]) : 0.0f;
+    }
+  }
+
+ private:
+  static constexpr int kVector = 16 / sizeof(From);
+  static constexpr int kRowVectors = kHead / kVector;
+  static constexpr int kEach = kChunk * kRowVectors / kThreads;
+  static_assert(kEach >= 1);
+
+  __device__ static int place(int e) { return static_cast<int>(threadIdx.x) + e * kThreads; }
+
+  const From* from_ = nullptr;
+  std::int64_t stride_ = 0;
+  int n_rows_ = 0, width_ = 0;
+  bool whole_ = false;
+  uint4 values_[kEach];
+};
 
 template <int kHead>
 struct PrepareShared {
@@ -81,12 +130,16 @@ __device__ void load_gates(const DeltaArgs& args, const DeltaChunk& chunk, int h
     shared.beta[i] = there ? sigmoid(to_float(b[at])) : 0.0f;
   }
   __syncthreads();
-  if (i == 0) {
-    double sum = 0;
-    for (int j = 0; j < kChunk; ++j) {
-      sum += static_cast<double>(shared.log_decay[j]);
-      shared.cumulated[j] = sum;
+  if (i < 32) {  // two rows a lane
+    const auto first = static_cast<double>(shared.log_decay[2 * i]);
+    double sum = first + static_cast<double>(shared.log_decay[2 * i + 1]);
+    for (int step = 1; step < 32; step *= 2) {
+      const double before = __shfl_up_sync(0xffffffffU, sum, static_cast<unsigned>(step));
+      if (i >= step) sum += before;
     }
+    const double before = __shfl_up_sync(0xffffffffU, sum, 1);
+    shared.cumulated[2 * i] = i == 0 ? first : before + first;
+    shared.cumulated[2 * i + 1] = sum;
   }
   __syncthreads();
   if (i < kChunk) {
@@ -111,8 +164,11 @@ __global__ void __launch_bounds__(kThreads)
   const DeltaChunk chunk = args.chunks[blockIdx.x];
   const HeadPlace place(args, static_cast<int>(blockIdx.y));
   const T* rows = qkv + chunk.row_begin * place.stride;
-  load_rows<kHead>(rows + place.q, place.stride, chunk.n_rows, args.key_dim, shared.q, S::kStride);
-  load_rows<kHead>(rows + place.k, place.stride, chunk.n_rows, args.key_dim, shared.k, S::kStride);
+  Rows<kHead, T> q, k;
+  q.fetch(rows + place.q, place.stride, chunk.n_rows, args.key_dim);
+  k.fetch(rows + place.k, place.stride, chunk.n_rows, args.key_dim);
+  q.store(shared.q, S::kStride);
+  k.store(shared.k, S::kStride);
   load_gates(args, chunk, place.head, a, b, shared);
 
   // Scores: a warp takes 16 rows and 32 columns of both.
@@ -152,18 +208,26 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t step = static_cast<std::int64_t>(args.n_value_heads) * width;
     float x[kChunk];
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
-      float right = 0;
-      if (i < chunk.n_rows) {
-        right = is_value ? to_float(rows[i * place.stride + place.v + c])
-                         : shared.k[i * S::kStride + c] * shared.from_start[i];
-      }
-      float sum = right * shared.beta[i];
-      const float* factors = shared.below + i * S::kScoreStride;
+    for (int i = 0; i < kChunk; ++i) {  // beta is 0 where there is no row
+      const int row = min(i, chunk.n_rows - 1);
+      const float right = is_value ? to_float(rows[row * place.stride + place.v + c])
+                                   : shared.k[i * S::kStride + c] * shared.from_start[i];
+      x[i] = right * shared.beta[i];
+    }
 #pragma unroll
-      for (int j = 0; j < i; ++j) sum -= factors[j] * x[j];
-      x[i] = sum;
-      if (i < chunk.n_rows) solved[i * step] = sum;
+    for (int i = 0; i < kChunk; ++i) {
+      const float* factors = shared.below + i * S::kScoreStride;
+      float even = x[i], odd = 0;
+#pragma unroll
+      for (int j = 0; j < i; ++j) {
+        if (j % 2 == 0) {
+          even -= factors[j] * x[j];
+        } else {
+          odd -= factors[j] * x[j];
+        }
+      }
+      x[i] = even + odd;
+      if (i < chunk.n_rows) solved[i * step] = x[i];
     }
   }
 }
@@ -203,7 +267,7 @@ __device__ void for_state(const DeltaArgs& args, int slot, int head, int column0
 }
 
 template <typename T, int kHead>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     delta_scan_kernel(DeltaArgs args, const DeltaRun* runs, const T* qkv, T* out) {
   using Math = typename MathOf<T>::Type;
   using S = ScanShared<kHead>;
@@ -227,28 +291,59 @@ __global__ void __launch_bounds__(kThreads)
   const bool has_rows = slice0 < kSlice;
   constexpr int kStateTiles = kHead / 16 * (kSlice / 32);
 
+  Rows<kHead, float> solved_k;
+  Rows<kHead, T> q, k;
+  Rows<kChunk, float> ahead;
+  float2 decays = {};
+  DeltaChunk next = args.chunks[run.first_chunk];
+  const auto fetch = [&] {
+    const std::int64_t at = static_cast<std::int64_t>(next.row_begin) * args.n_value_heads + place.head;
+    const T* rows = qkv + next.row_begin * place.stride;
+    solved_k.fetch(args.solved_k + at * args.key_dim,
+                   static_cast<std::int64_t>(args.n_value_heads) * args.key_dim, next.n_rows,
+                   args.key_dim);
+    q.fetch(rows + place.q, place.stride, next.n_rows, args.key_dim);
+    k.fetch(rows + place.k, place.stride, next.n_rows, args.key_dim);
+    ahead.fetch(args.ahead + at * kChunk, static_cast<std::int64_t>(args.n_value_heads) * kChunk,
+                next.n_rows, kChunk);
+    if (thread < next.n_rows) {
+      decays = *reinterpret_cast<const float2*>(
+          args.decays + (at + static_cast<std::int64_t>(thread) * args.n_value_heads) * 2);
+    }
+  };
+  fetch();
+
   for (int c = 0; c < run.n_chunks; ++c) {
-    const DeltaChunk chunk = args.chunks[run.first_chunk + c];
+    const DeltaChunk chunk = next;
     const std::int64_t first = static_cast<std::int64_t>(chunk.row_begin) * args.n_value_heads + place.head;
-    const T* rows = qkv + chunk.row_begin * place.stride;
     __syncthreads();  // the chunk before has been used
-    load_rows<kHead>(args.solved_k + first * args.key_dim,
-                     static_cast<std::int64_t>(args.n_value_heads) * args.key_dim, chunk.n_rows,
-                     args.key_dim, shared.solved_k, S::kRowStride);
-    load_rows<kHead>(rows + place.q, place.stride, chunk.n_rows, args.key_dim, shared.q,
-                     S::kRowStride);
-    load_rows<kHead>(rows + place.k, place.stride, chunk.n_rows, args.key_dim, shared.k,
-                     S::kKeyStride);
-    load_rows<kChunk>(args.ahead + first * kChunk,
-                      static_cast<std::int64_t>(args.n_value_heads) * kChunk, chunk.n_rows, kChunk,
-                      shared.ahead, S::kScoreStride);
+    solved_k.store(shared.solved_k, S::kRowStride);
+    q.store(shared.q, S::kRowStride);
+    k.store(shared.k, S::kKeyStride);
+    ahead.store(shared.ahead, S::kScoreStride);
     if (thread < kChunk) {
-      const float* decays = args.decays + (first + static_cast<std::int64_t>(thread) * args.n_value_heads) * 2;
-      shared.from_start[thread] = thread < chunk.n_rows ? decays[0] : 0.0f;
-      shared.to_end[thread] = thread < chunk.n_rows ? decays[1] : 0.0f;
+      shared.from_start[thread] = thread < chunk.n_rows ? decays.x : 0.0f;
+      shared.to_end[thread] = thread < chunk.n_rows ? decays.y : 0.0f;
     }
     __syncthreads();
+    if (c + 1 < run.n_chunks) {  // under way while this chunk is computed
+      next = args.chunks[run.first_chunk + c + 1];
+      fetch();
+    }
 
+    float v[4][4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int i = row0 + lane.g + e / 2 * 8, j = column0 + slice0 + 8 * n + 2 * lane.t + e % 2;
+        const bool there = has_rows && i < chunk.n_rows && j < args.value_dim;
+        v[n][e] = there ? args.solved_v[(first + static_cast<std::int64_t>(i) * args.n_value_heads) *
+                                            args.value_dim +
+                                        j]
+                        : 0.0f;
+      }
+    }
     float u[4][4] = {}, result[4][4] = {};
     if (has_rows) {
       using Product = TileProduct<Math, Fast::kSum, Fast::kOuter, 4, kHead>;
@@ -261,11 +356,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int i = row0 + lane.g + e / 2 * 8, j = slice0 + 8 * n + 2 * lane.t + e % 2;
-          float v = 0;
-          if (i < chunk.n_rows && column0 + j < args.value_dim) {
-            v = args.solved_v[(first + static_cast<std::int64_t>(i) * args.n_value_heads) * args.value_dim + column0 + j];
-          }
-          u[n][e] = v - u[n][e];
+          u[n][e] = v[n][e] - u[n][e];
           result[n][e] *= shared.from_start[i] * scale;
           shared.u[i * S::kSliceStride + j] = u[n][e];
         }

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(32 * kWarps)
     sum += x[i] * x[i];
   }
   const float inverse = 1.0f / sqrtf(warp_sum(sum) / static_cast<float>(width) + args.eps);
-  for (int i = lane; i < width; i += 32) x[i] = rounded<T>(x[i] * inverse * factor[i]);
+  for (int i = lane; i < width; i += 32) x[i] = x[i] * inverse * factor[i];
   __syncwarp();
   const int half = args.half;
   const float* cosine = args.cosine + row * half;

@@ -14,29 +14,24 @@ namespace jemm::gpu {
 
 // --- rows.cu ---------------------------------------------------------------------------------
 
-/// x [rows, width] = table [V, width] at token_ids [rows].
+/// The residual stream is FP32 whatever T is: x [rows, width] = table [V, width] at token_ids
+/// [rows].
 template <typename T>
 void embed(const T* table, const std::int32_t* token_ids, std::int64_t n_rows, std::int64_t width,
-           T* x, StreamHandle stream);
+           float* x, StreamHandle stream);
 
 /// to [n, width] = rows of from, whose stride is `from_stride`, at indices [n].
 template <typename T>
 void gather_rows(const T* from, std::int64_t from_stride, const std::int32_t* indices,
                  std::int64_t n, std::int64_t width, T* to, StreamHandle stream);
 
-/// The same, widened; indices null: the first n rows.
+/// y = x / sqrt(mean(x^2) + eps) * factor, row by row; x, y [rows, width], factor [width].
 template <typename T>
-void gather_floats(const T* from, const std::int32_t* indices, std::int64_t n, std::int64_t width,
-                   float* to, StreamHandle stream);
-
-/// y = x / sqrt(mean(x^2) + eps) * factor, row by row; x, y [rows, width], factor [width] float.
-template <typename T>
-void rms_norm(const T* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
+void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
               T* y, StreamHandle stream);
 
-/// logits [rows, 32] = x [rows, width] head [32, width]^T, all sums and the results FP32.
-template <typename T>
-void label_logits(const T* x, const float* head, std::int64_t n_rows, std::int64_t width,
+/// logits [rows, 32] = x [rows, width] head [32, width]^T.
+void label_logits(const float* x, const float* head, std::int64_t n_rows, std::int64_t width,
                   float* logits, StreamHandle stream);
 
 // --- low_rank.cu -----------------------------------------------------------------------------
@@ -58,12 +53,13 @@ template <typename T>
 void add_low_rank(const LowRank& update, std::int64_t n_rows, std::int64_t width,
                   std::int64_t stride, T* y, StreamHandle stream);
 
-/// x = T(x + T(y + update)); x and y [rows, width].
+/// x = x + (y + update); x and y [rows, width].
 template <typename T>
-void add_residual(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t width, T* x,
-                  StreamHandle stream);
+void add_residual(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t width,
+                  float* x, StreamHandle stream);
 
-/// out [rows, F] = silu(g) u with g, u the halves of T(y + update), y [rows, 2 F].
+/// out [rows, F] = silu(g) u with g, u the halves of y + update, y [rows, 2 F]. BF16: exponential
+/// and quotient with the device's quick instructions (some 2^-21).
 template <typename T>
 void silu_multiply(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t n_outputs,
                    T* out, StreamHandle stream);

@@ -1,7 +1,7 @@
 // The second factor of the low-rank updates, applied where the product is consumed.
 //
-// A block takes 16 rows; a thread keeps the factors of its column (or of two) in registers and goes
-// through the rows, whose low-rank inputs are in shared memory. 16 multiply-adds an element; bound
+// A block takes 16 rows; a thread keeps the factors of two columns (of one where offsets are odd or
+// the rank is not 16) in registers and goes through the rows, whose low-rank inputs are in shared memory. 16 multiply-adds an element; bound
 // by the bytes of y. Results of a row do not depend on the others.
 #include <algorithm>
 
@@ -12,7 +12,7 @@
 namespace jemm::gpu {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 128;
 constexpr int kRows = 16;
 constexpr std::int64_t kMaxShared = 200 * 1024;
 
@@ -31,11 +31,15 @@ __device__ void load_low(const LowRank& update, std::int64_t first_row, int n_ro
   __syncthreads();
 }
 
-// out[row] = the update of one column in the block's rows.
-template <int kRank>
+// out[row] = the update of kColumns neighbouring columns of one layer, in the block's rows.
+template <int kRank, int kColumns>
 __device__ void column_update(const LowRank& update, const float* low, int column,
-                              float (&out)[kRows]) {
-  for (float& x : out) x = 0;
+                              float (&out)[kRows][kColumns]) {
+#pragma unroll
+  for (auto& row : out) {
+#pragma unroll
+    for (float& x : row) x = 0;
+  }
   const int rank = kRank != 0 ? kRank : update.rank;
   if (rank == 0) return;
   int layer = 0;
@@ -44,89 +48,125 @@ __device__ void column_update(const LowRank& update, const float* low, int colum
   const float* x = low + layer * rank;
   const int width = update.n_layers * rank;
   if constexpr (kRank != 0) {
-    float factors[kRank];
+    float factors[kColumns][kRank];
 #pragma unroll
-    for (int j = 0; j < kRank; j += 4) {
+    for (int j = 0; j < kColumns * kRank; j += 4) {
       const float4 four = *reinterpret_cast<const float4*>(b + j);
-      factors[j] = four.x, factors[j + 1] = four.y, factors[j + 2] = four.z;
-      factors[j + 3] = four.w;
+      float* to = &factors[j / kRank][j % kRank];
+      to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
     }
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
 #pragma unroll
       for (int j = 0; j < kRank; j += 4) {
         const float4 four = *reinterpret_cast<const float4*>(x + row * width + j);
-        out[row] += four.x * factors[j] + four.y * factors[j + 1] + four.z * factors[j + 2] +
-                    four.w * factors[j + 3];
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          out[row][c] += four.x * factors[c][j] + four.y * factors[c][j + 1] +
+                         four.z * factors[c][j + 2] + four.w * factors[c][j + 3];
+        }
       }
     }
   } else {
+    static_assert(kColumns == 1);
     for (int j = 0; j < rank; ++j) {
       const float factor = b[j];
 #pragma unroll
-      for (int row = 0; row < kRows; ++row) out[row] += x[row * width + j] * factor;
+      for (int row = 0; row < kRows; ++row) out[row][0] += x[row * width + j] * factor;
     }
   }
 }
 
 enum class Consumer { kStore, kResidual, kSiluMultiply };
 
-template <typename T>
+template <typename T, typename Out>
 struct Target {
   const T* y = nullptr;  // base product
-  T* out = nullptr;
+  Out* out = nullptr;
   std::int64_t n_rows = 0, width = 0, y_stride = 0, out_stride = 0;
 };
 
-template <typename T, Consumer kConsumer, int kRank>
-__global__ void __launch_bounds__(kThreads) consume_kernel(LowRank update, Target<T> target) {
+template <int kColumns, typename T>
+__device__ void load_columns(const T* from, float (&to)[kColumns]) {
+  if constexpr (kColumns == 2) {
+    const float2 pair = load_pair(from);
+    to[0] = pair.x, to[1] = pair.y;
+  } else {
+    to[0] = to_float(from[0]);
+  }
+}
+
+template <int kColumns, typename T>
+__device__ void store_columns(const float (&from)[kColumns], T* to) {
+  if constexpr (kColumns == 2) {
+    store_pair(to, {from[0], from[1]});
+  } else {
+    to[0] = from_float<T>(from[0]);
+  }
+}
+
+template <typename T, typename Out, Consumer kConsumer, int kRank, int kColumns>
+__global__ void __launch_bounds__(kThreads) consume_kernel(LowRank update, Target<T, Out> target) {
   extern __shared__ float4 shared[];
   float* low = reinterpret_cast<float*>(shared);
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * kRows;
   const int n_rows = static_cast<int>(min(static_cast<std::int64_t>(kRows), target.n_rows - first));
   load_low(update, first, n_rows, low);
-  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) * kColumns;
   if (column >= target.width) return;
-  float u[kRows];
-  column_update<kRank>(update, low, column, u);
   const T* y = target.y + first * target.y_stride + column;
-  T* out = target.out + first * target.out_stride + column;
+  Out* out = target.out + first * target.out_stride + column;
+  float u[kRows][kColumns];
+  column_update<kRank, kColumns>(update, low, column, u);
+  float second[kRows][kColumns];
+  if constexpr (kConsumer == Consumer::kSiluMultiply) {
+    column_update<kRank, kColumns>(update, low, column + static_cast<int>(target.width), second);
+  }
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
-    if (row < n_rows) u[row] = rounded<T>(to_float(y[row * target.y_stride]) + u[row]);
-  }
-  if constexpr (kConsumer == Consumer::kSiluMultiply) {
-    float up[kRows];
-    column_update<kRank>(update, low, column + static_cast<int>(target.width), up);
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      if (row >= n_rows) continue;
-      const float second =
-          rounded<T>(to_float(y[row * target.y_stride + target.width]) + up[row]);
-      out[row * target.out_stride] = from_float<T>(silu(u[row]) * second);
+    if (row >= n_rows) break;
+    float base[kColumns], other[kColumns] = {};
+    load_columns<kColumns>(y + row * target.y_stride, base);
+    if constexpr (kConsumer == Consumer::kSiluMultiply) {
+      load_columns<kColumns>(y + row * target.y_stride + target.width, other);
+    } else if constexpr (kConsumer == Consumer::kResidual) {
+      load_columns<kColumns>(out + row * target.out_stride, other);
     }
-  } else {
 #pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      if (row >= n_rows) continue;
-      T& x = out[row * target.out_stride];
-      x = from_float<T>(kConsumer == Consumer::kResidual ? to_float(x) + u[row] : u[row]);
+    for (int c = 0; c < kColumns; ++c) {
+      const float sum = base[c] + u[row][c];
+      if constexpr (kConsumer == Consumer::kSiluMultiply) {
+        base[c] = silu_for<T>(sum) * (other[c] + second[row][c]);
+      } else {
+        base[c] = other[c] + sum;
+      }
     }
+    store_columns<kColumns>(base, out + row * target.out_stride);
   }
 }
 
-template <typename T, Consumer kConsumer>
-void consume(const LowRank& update, const Target<T>& target, StreamHandle stream) {
+// Two columns a thread where all offsets are even.
+bool takes_pairs(const LowRank& update, std::int64_t width, std::int64_t stride) {
+  bool even = update.rank == 16 && width % 2 == 0 && stride % 2 == 0;
+  for (int i = 0; i < update.n_layers; ++i) even = even && update.ends[i] % 2 == 0;
+  return even;
+}
+
+template <Consumer kConsumer, typename T, typename Out>
+void consume(const LowRank& update, const Target<T, Out>& target, StreamHandle stream) {
   if (target.n_rows == 0) return;
   const auto shared = static_cast<std::size_t>(kRows * update.n_layers * update.rank) * sizeof(float);
   check_limit("low-rank inputs in bytes", static_cast<std::int64_t>(shared), kMaxShared);
-  auto* kernel = update.rank == 16 ? &consume_kernel<T, kConsumer, 16> : &consume_kernel<T, kConsumer, 0>;
+  const bool pairs = takes_pairs(update, target.width, target.y_stride);
+  auto* kernel = pairs ? &consume_kernel<T, Out, kConsumer, 16, 2>
+                       : &consume_kernel<T, Out, kConsumer, 0, 1>;
   if (shared > 48 * 1024) {
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared)),
                "low_rank");
   }
-  const dim3 grid(static_cast<unsigned>((target.width + kThreads - 1) / kThreads),
+  const int columns = kThreads * (pairs ? 2 : 1);
+  const dim3 grid(static_cast<unsigned>((target.width + columns - 1) / columns),
                   static_cast<unsigned>((target.n_rows + kRows - 1) / kRows));
   kernel<<<grid, kThreads, shared, stream>>>(update, target);
   check_launch("low_rank");
@@ -138,46 +178,46 @@ template <typename T>
 void add_low_rank(const LowRank& update, std::int64_t n_rows, std::int64_t width,
                   std::int64_t stride, T* y, StreamHandle stream) {
   if (update.rank == 0) return;
-  consume<T, Consumer::kStore>(update,
-                               {.y = y,
-                                .out = y,
-                                .n_rows = n_rows,
-                                .width = width,
-                                .y_stride = stride,
-                                .out_stride = stride},
-                               stream);
+  consume<Consumer::kStore>(update,
+                            Target<T, T>{.y = y,
+                                         .out = y,
+                                         .n_rows = n_rows,
+                                         .width = width,
+                                         .y_stride = stride,
+                                         .out_stride = stride},
+                            stream);
 }
 
 template <typename T>
-void add_residual(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t width, T* x,
-                  StreamHandle stream) {
-  consume<T, Consumer::kResidual>(update,
-                                  {.y = y,
-                                   .out = x,
-                                   .n_rows = n_rows,
-                                   .width = width,
-                                   .y_stride = width,
-                                   .out_stride = width},
-                                  stream);
+void add_residual(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t width,
+                  float* x, StreamHandle stream) {
+  consume<Consumer::kResidual>(update,
+                               Target<T, float>{.y = y,
+                                                .out = x,
+                                                .n_rows = n_rows,
+                                                .width = width,
+                                                .y_stride = width,
+                                                .out_stride = width},
+                               stream);
 }
 
 template <typename T>
 void silu_multiply(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t n_outputs,
                    T* out, StreamHandle stream) {
-  consume<T, Consumer::kSiluMultiply>(update,
-                                      {.y = y,
-                                       .out = out,
-                                       .n_rows = n_rows,
-                                       .width = n_outputs,
-                                       .y_stride = 2 * n_outputs,
-                                       .out_stride = n_outputs},
-                                      stream);
+  consume<Consumer::kSiluMultiply>(update,
+                                   Target<T, T>{.y = y,
+                                                .out = out,
+                                                .n_rows = n_rows,
+                                                .width = n_outputs,
+                                                .y_stride = 2 * n_outputs,
+                                                .out_stride = n_outputs},
+                                   stream);
 }
 
 #define JEMM_INSTANTIATE(T)                                                                       \
   template void add_low_rank(const LowRank&, std::int64_t, std::int64_t, std::int64_t, T*,        \
                              StreamHandle);                                                       \
-  template void add_residual(const LowRank&, const T*, std::int64_t, std::int64_t, T*,            \
+  template void add_residual(const LowRank&, const T*, std::int64_t, std::int64_t, float*,        \
                              StreamHandle);                                                       \
   template void silu_multiply(const LowRank&, const T*, std::int64_t, std::int64_t, T*,           \
                               StreamHandle);

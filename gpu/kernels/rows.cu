@@ -25,31 +25,30 @@ __global__ void gather_kernel(const From* from, std::int64_t from_stride,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    rms_norm_kernel(const T* x, const float* factor, float eps, int width, T* y) {
+    rms_norm_kernel(const float* x, const float* factor, float eps, int width, T* y) {
   __shared__ float shared[kThreads / 32];
-  const T* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
+  const float* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
   T* out = y + static_cast<std::int64_t>(blockIdx.x) * width;
   float sum = 0;
   for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const float v = to_float(row[i]);
+    const float v = row[i];
     sum += v * v;
   }
   sum = block_sum<kThreads>(sum, shared);
   const float inverse = 1.0f / sqrtf(sum / static_cast<float>(width) + eps);
   for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    out[i] = from_float<T>(to_float(row[i]) * inverse * factor[i]);
+    out[i] = from_float<T>(row[i] * inverse * factor[i]);
   }
 }
 
 // A warp computes 32 / (kThreads / 32) = 4 labels of the block's row.
-template <typename T>
-__global__ void label_logits_kernel(const T* x, const float* head, int width, float* logits) {
+__global__ void label_logits_kernel(const float* x, const float* head, int width, float* logits) {
   constexpr int kEach = 32 / (kThreads / 32);
-  const T* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
+  const float* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   float sums[kEach] = {};
   for (int i = lane; i < width; i += 32) {
-    const float v = to_float(row[i]);
+    const float v = row[i];
     for (int j = 0; j < kEach; ++j) {
       sums[j] += v * head[static_cast<std::int64_t>(warp * kEach + j) * width + i];
     }
@@ -73,7 +72,7 @@ void gather(const From* from, std::int64_t from_stride, const std::int32_t* indi
 
 template <typename T>
 void embed(const T* table, const std::int32_t* token_ids, std::int64_t n_rows, std::int64_t width,
-           T* x, StreamHandle stream) {
+           float* x, StreamHandle stream) {
   gather(table, width, token_ids, n_rows, width, x, stream);
 }
 
@@ -84,13 +83,7 @@ void gather_rows(const T* from, std::int64_t from_stride, const std::int32_t* in
 }
 
 template <typename T>
-void gather_floats(const T* from, const std::int32_t* indices, std::int64_t n, std::int64_t width,
-                   float* to, StreamHandle stream) {
-  gather(from, width, indices, n, width, to, stream);
-}
-
-template <typename T>
-void rms_norm(const T* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
+void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
               T* y, StreamHandle stream) {
   if (n_rows == 0) return;
   rms_norm_kernel<<<static_cast<unsigned>(n_rows), kThreads, 0, stream>>>(
@@ -98,8 +91,7 @@ void rms_norm(const T* x, const float* factor, float eps, std::int64_t n_rows, s
   check_launch("rms_norm");
 }
 
-template <typename T>
-void label_logits(const T* x, const float* head, std::int64_t n_rows, std::int64_t width,
+void label_logits(const float* x, const float* head, std::int64_t n_rows, std::int64_t width,
                   float* logits, StreamHandle stream) {
   if (n_rows == 0) return;
   label_logits_kernel<<<static_cast<unsigned>(n_rows), kThreads, 0, stream>>>(
@@ -108,16 +100,12 @@ void label_logits(const T* x, const float* head, std::int64_t n_rows, std::int64
 }
 
 #define JEMM_INSTANTIATE(T)                                                                       \
-  template void embed(const T*, const std::int32_t*, std::int64_t, std::int64_t, T*,              \
+  template void embed(const T*, const std::int32_t*, std::int64_t, std::int64_t, float*,          \
                       StreamHandle);                                                              \
   template void gather_rows(const T*, std::int64_t, const std::int32_t*, std::int64_t,            \
                             std::int64_t, T*, StreamHandle);                                      \
-  template void gather_floats(const T*, const std::int32_t*, std::int64_t, std::int64_t, float*,  \
-                              StreamHandle);                                                      \
-  template void rms_norm(const T*, const float*, float, std::int64_t, std::int64_t, T*,           \
-                         StreamHandle);                                                           \
-  template void label_logits(const T*, const float*, std::int64_t, std::int64_t, float*,          \
-                             StreamHandle);
+  template void rms_norm(const float*, const float*, float, std::int64_t, std::int64_t, T*,       \
+                         StreamHandle);
 JEMM_INSTANTIATE(float)
 JEMM_INSTANTIATE(__nv_bfloat16)
 #undef JEMM_INSTANTIATE
