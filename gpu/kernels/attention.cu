@@ -2,7 +2,8 @@
 //
 // A block of 4 warps takes a tile of up to 64 queries of one head; a warp 16 of them, with their
 // results [16, Dh] in registers. Keys and values of a block are gathered into shared memory through
-// the chain, rows behind the last query's place left out. Heads are padded with zeros to kHead.
+// the chain, rows behind the last query's place left out; the next keys while these are weighed, the
+// next values while the next keys are scored. Heads are padded with zeros to kHead.
 // Work: 4 Dh operations a query and visible key; in BF16 on the matrix unit (mma.m16n8k16).
 // A query's result depends on its chain alone: key blocks begin at the root's start.
 #include "gpu/cuda.h"
@@ -33,7 +34,7 @@ struct Shared {
   alignas(16) T k[kKeys * kStride];
   alignas(16) T v[kKeys * kStride];
   alignas(16) T scores[kQueries * kScoreStride];
-  int key_rows[kKeys];
+  int key_rows[2][kKeys];  // of this block of keys and the next
 };
 
 template <typename T>
@@ -66,36 +67,49 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
   const int first_place = run.n_before + tile.row_begin - run.row_begin;
   const float scale = 1.0f / sqrtf(static_cast<float>(width));
 
+  const int n_keys = first_place + tile.n_rows;
+  const auto find_rows = [&](int key0) {
+    if (thread >= kKeys) return;
+    const int place = key0 + thread;
+    shared.key_rows[key0 / kKeys % 2][thread] =
+        place < n_keys ? chain_row(args.runs, tile.run, place) : -1;
+  };
+  // Closes a group of copies even where there is nothing to copy, so that they can be counted.
+  const auto gather = [&](const T* from, std::int64_t stride, int key0, T* to) {
+    if (key0 < n_keys) {
+#pragma unroll 4
+      for (int i = warp; i < kKeys; i += kThreads / 32) {
+        const std::int64_t row = shared.key_rows[key0 / kKeys % 2][i];
+        copy_row(from + (row < 0 ? 0 : row) * stride + kv_head * width, row < 0 ? 0 : width,
+                 to + i * S::kStride, kHead, thread % 32, 32);
+      }
+    }
+    commit_copies();
+  };
+  const std::int64_t k_stride = static_cast<std::int64_t>(args.n_kv_heads) * width;
+
   for (int i = warp; i < kQueries; i += kThreads / 32) {
     const std::int64_t row = tile.row_begin + min(i, tile.n_rows - 1);
     copy_row(t.q + (row * args.n_heads + head) * width, i < tile.n_rows ? width : 0,
              shared.q + i * S::kStride, kHead, thread % 32, 32);
   }
+  find_rows(0);
+  __syncthreads();
+  gather(t.k, k_stride, 0, shared.k);
+  gather(t.v, args.v_stride, 0, shared.v);
 
   float out[kHead / 8][4] = {};
   float maximum[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-  const int n_keys = first_place + tile.n_rows;
   for (int key0 = 0; key0 < n_keys; key0 += kKeys) {
-    __syncthreads();  // the block before has been used
-    if (thread < kKeys) {
-      const int place = key0 + thread;
-      shared.key_rows[thread] = place < n_keys ? chain_row(args.runs, tile.run, place) : -1;
-    }
-    __syncthreads();
-    for (int i = warp; i < kKeys; i += kThreads / 32) {
-      const std::int64_t row = shared.key_rows[i];
-      const int valid = row < 0 ? 0 : width;
-      const std::int64_t from = row < 0 ? 0 : row;
-      copy_row(t.k + (from * args.n_kv_heads + kv_head) * width, valid, shared.k + i * S::kStride,
-               kHead, thread % 32, 32);
-      copy_row(t.v + from * args.v_stride + kv_head * width, valid, shared.v + i * S::kStride,
-               kHead, thread % 32, 32);
-    }
-    __syncthreads();
+    find_rows(key0 + kKeys);
+    wait_copies<1>();
+    __syncthreads();  // the keys are there
 
     float s[kKeys / 8][4] = {};
     TileProduct<Math, Fast::kSum, Fast::kSum, kKeys / 8, kHead>::run(
         s, shared.q + warp * 16 * S::kStride, S::kStride, shared.k, S::kStride);
+    __syncthreads();  // the keys have been used
+    gather(t.k, k_stride, key0 + kKeys, shared.k);
     T* scores = shared.scores + warp * 16 * S::kScoreStride;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -138,9 +152,12 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
         out[n][2 * half + 1] *= shrink;
       }
     }
-    __syncwarp();  // the warp's scores are written
+    wait_copies<1>();
+    __syncthreads();  // the values are there, and the warp's scores
     TileProduct<Math, Fast::kSum, Fast::kOuter, kHead / 8, kKeys>::run(
         out, scores, S::kScoreStride, shared.v, S::kStride);
+    __syncthreads();  // the values have been used
+    gather(t.v, args.v_stride, key0 + kKeys, shared.v);
   }
 
 #pragma unroll

@@ -155,7 +155,7 @@ __device__ void load_gates(const DeltaArgs& args, const DeltaChunk& chunk, int h
 }
 
 template <typename T, int kHead>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     delta_prepare_kernel(DeltaArgs args, const T* qkv, const T* a, const T* b) {
   using Math = typename MathOf<T>::Type;
   using S = PrepareShared<kHead>;
@@ -216,6 +216,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) {
+      asm volatile("" ::: "memory");  // else factors are read far ahead, into registers it lacks
       const float* factors = shared.below + i * S::kScoreStride;
       float even = x[i], odd = 0;
 #pragma unroll

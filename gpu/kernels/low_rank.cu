@@ -116,32 +116,38 @@ __global__ void __launch_bounds__(kThreads) consume_kernel(LowRank update, Targe
   if (column >= target.width) return;
   const T* y = target.y + first * target.y_stride + column;
   Out* out = target.out + first * target.out_stride + column;
-  float u[kRows][kColumns];
+  float u[kRows][kColumns], second[kRows][kColumns];
   column_update<kRank, kColumns>(update, low, column, u);
-  float second[kRows][kColumns];
   if constexpr (kConsumer == Consumer::kSiluMultiply) {
     column_update<kRank, kColumns>(update, low, column + static_cast<int>(target.width), second);
   }
+  // All is read before anything is written: the compiler cannot know that rows do not overlap.
+  float base[kRows][kColumns], other[kRows][kColumns];
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
-    if (row >= n_rows) break;
-    float base[kColumns], other[kColumns] = {};
-    load_columns<kColumns>(y + row * target.y_stride, base);
+    const int from = min(row, n_rows - 1);
+    load_columns<kColumns>(y + from * target.y_stride, base[row]);
     if constexpr (kConsumer == Consumer::kSiluMultiply) {
-      load_columns<kColumns>(y + row * target.y_stride + target.width, other);
+      load_columns<kColumns>(y + from * target.y_stride + target.width, other[row]);
     } else if constexpr (kConsumer == Consumer::kResidual) {
-      load_columns<kColumns>(out + row * target.out_stride, other);
+      load_columns<kColumns>(out + from * target.out_stride, other[row]);
     }
+  }
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    float result[kColumns];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
-      const float sum = base[c] + u[row][c];
+      const float sum = base[row][c] + u[row][c];
       if constexpr (kConsumer == Consumer::kSiluMultiply) {
-        base[c] = silu_for<T>(sum) * (other[c] + second[row][c]);
+        result[c] = silu_for<T>(sum) * (other[row][c] + second[row][c]);
+      } else if constexpr (kConsumer == Consumer::kResidual) {
+        result[c] = other[row][c] + sum;
       } else {
-        base[c] = other[c] + sum;
+        result[c] = sum;
       }
     }
-    store_columns<kColumns>(base, out + row * target.out_stride);
+    if (row < n_rows) store_columns<kColumns>(result, out + row * target.out_stride);
   }
 }
 

@@ -149,21 +149,32 @@ struct TileProduct<Bf16Math, Fast::kSum, kFastB, kTiles, kSum> {
   }
 };
 
-/// Elements of 16 bytes, or one by one where rows are not aligned so: to[0..count) = from[..valid),
-/// zeros behind. count is a multiple of 8.
+/// to[0..count) = from[..valid), zeros behind, by threads `first`, first + step, ...: copied in the
+/// background, 16 bytes at a time, where `from` is aligned for that; else at once. count is a
+/// multiple of 8. commit_copies() closes a group of such copies, wait_copies<n>() waits until at
+/// most n groups of this thread are under way.
 template <typename T>
 __device__ inline void copy_row(const T* from, int valid, T* to, int count, int first, int step) {
   constexpr int kVector = 16 / sizeof(T);
   const bool aligned = reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
   for (int i = first * kVector; i < count; i += step * kVector) {
-    if (aligned && i + kVector <= valid) {
-      *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(from + i);
+    if (aligned) {
+      const int n_bytes = min(max(valid - i, 0), kVector) * static_cast<int>(sizeof(T));
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                       static_cast<std::uint32_t>(__cvta_generic_to_shared(to + i))),
+                   "l"(n_bytes > 0 ? from + i : from), "r"(n_bytes)
+                   : "memory");
     } else {
       for (int j = 0; j < kVector; ++j) {
         to[i + j] = i + j < valid ? from[i + j] : from_float<T>(0.0f);
       }
     }
   }
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kUnderWay>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kUnderWay) : "memory");
 }
 
 }  // namespace jemm::gpu
