@@ -53,20 +53,21 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
                            : 2 * args.n_key_heads * args.key_dim +
                                  (warp.head - 2 * args.n_key_heads) * args.value_dim;
   float2 c[kPairs] = {};
+#pragma unroll 4
   for (int j = 0; j < args.width; ++j) {
     const std::int64_t from =
         j + 1 == args.width ? warp.row : args.previous[warp.row * (args.width - 1) + j];
-    if (from < 0) continue;
-    const T* source = x + from * args.x_stride + begin;
+    const T* source = x + max(from, std::int64_t{0}) * args.x_stride + begin;
     const float* taps = args.taps + static_cast<std::int64_t>(j) * n_channels + begin;
+    const float there = from < 0 ? 0.0f : 1.0f;
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
       const int channel = 64 * i + 2 * warp.lane;
       if (64 * i >= width) break;
       const float2 value = load_channels(source, channel, width);
       const float2 tap = load_channels(taps, channel, width);
-      c[i].x += value.x * tap.x;
-      c[i].y += value.y * tap.y;
+      c[i].x += value.x * (tap.x * there);
+      c[i].y += value.y * (tap.y * there);
     }
   }
   float sum = 0;

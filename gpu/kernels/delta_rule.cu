@@ -1,8 +1,8 @@
 // The gated delta rule in chunks of 64 rows: what does not need the state, then what does.
 //
 // prepare: one block a (chunk, value head), all at once. Scores k k^T and q k^T, decays, and the
-//   triangular system solved for every column of [V | K] by forward substitution, a column a thread
-//   with its 64 unknowns in registers.
+//   triangular system solved for every column of [V | K] by forward substitution, a column a thread:
+//   its unknowns in shared memory, 16 of them at a time in registers.
 // scan: one block a (run, value head, slice of Dv), chunk after chunk with the slice of the state
 //   [Dk, kSlice] in shared memory; the next chunk is read while one is computed. Per chunk and head 64 Dk (4 Dv) + 64 64 2 Dv operations.
 // Heads are padded with zeros to kHead. All sums are FP32 but for the decays' logarithms.
@@ -112,7 +112,7 @@ struct PrepareShared {
   static constexpr int kScoreStride = kChunk + 4;
   alignas(16) float q[kChunk * kStride];
   alignas(16) float k[kChunk * kStride];
-  alignas(16) float below[kChunk * kScoreStride];
+  alignas(16) float below[kChunk * kScoreStride];  // transposed
   double cumulated[kChunk];
   float log_decay[kChunk], beta[kChunk], from_start[kChunk];
 };
@@ -154,6 +154,46 @@ __device__ void load_gates(const DeltaArgs& args, const DeltaChunk& chunk, int h
   __syncthreads();
 }
 
+constexpr int kSolved = 16;  // unknowns in registers
+
+// x[i] = beta_i v_i of one column; 0 where there is no row.
+template <typename T>
+__device__ void load_values(const T* v, std::int64_t stride, int n_rows, const float* beta, float* x,
+                            int x_stride) {
+  for (int begin = 0; begin < kChunk; begin += kSolved) {
+    float values[kSolved];
+#pragma unroll
+    for (int i = 0; i < kSolved; ++i) values[i] = to_float(v[min(begin + i, n_rows - 1) * stride]);
+#pragma unroll
+    for (int i = 0; i < kSolved; ++i) x[(begin + i) * x_stride] = values[i] * beta[begin + i];
+  }
+}
+
+// Solves (I + below) x = x in place for one column; `below` [64, 64] transposed, stride kBelow.
+template <int kStride, int kBelow>
+__device__ void solve_column(const float* below, float* x) {
+  for (int begin = 0; begin < kChunk; begin += kSolved) {
+    float own[kSolved];
+#pragma unroll
+    for (int i = 0; i < kSolved; ++i) own[i] = x[(begin + i) * kStride];
+#pragma unroll 4
+    for (int j = 0; j < begin; ++j) {
+      const float known = x[j * kStride];
+      const float* factors = below + j * kBelow + begin;
+#pragma unroll
+      for (int i = 0; i < kSolved; ++i) own[i] -= factors[i] * known;
+    }
+#pragma unroll
+    for (int j = 0; j < kSolved; ++j) {
+      const float* factors = below + (begin + j) * kBelow + begin;
+#pragma unroll
+      for (int i = j + 1; i < kSolved; ++i) own[i] -= factors[i] * own[j];
+    }
+#pragma unroll
+    for (int i = 0; i < kSolved; ++i) x[(begin + i) * kStride] = own[i];
+  }
+}
+
 template <typename T, int kHead>
 __global__ void __launch_bounds__(kThreads, 2)
     delta_prepare_kernel(DeltaArgs args, const T* qkv, const T* a, const T* b) {
@@ -188,7 +228,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       const int i = row0 + lane.g + e / 2 * 8, j = column0 + 8 * n + 2 * lane.t + e % 2;
       const float decay =
           j <= i ? expf(static_cast<float>(shared.cumulated[i] - shared.cumulated[j])) : 0.0f;
-      shared.below[i * S::kScoreStride + j] = j < i ? below[n][e] * decay * shared.beta[i] : 0.0f;
+      shared.below[j * S::kScoreStride + i] = j < i ? below[n][e] * decay * shared.beta[i] : 0.0f;
       if (i < chunk.n_rows) {
         const std::int64_t at = static_cast<std::int64_t>(chunk.row_begin + i) * args.n_value_heads;
         args.ahead[(at + place.head) * kChunk + j] = ahead[n][e] * decay * scale;
@@ -197,39 +237,24 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   __syncthreads();
 
-  // (I + below) x = right side, a column of [V | K] a thread.
+  // (I + below) x = right side, a column of [V | K] a thread. q and k have been used: their columns
+  // hold the unknowns.
   for (int column = static_cast<int>(threadIdx.x); column < 2 * kHead; column += kThreads) {
     const bool is_value = column < kHead;
     const int c = is_value ? column : column - kHead;
     const int width = is_value ? args.value_dim : args.key_dim;
     if (c >= width) continue;
+    float* x = (is_value ? shared.q : shared.k) + c;
+    if (is_value) {
+      load_values(rows + place.v + c, place.stride, chunk.n_rows, shared.beta, x, S::kStride);
+    } else {
+      for (int i = 0; i < kChunk; ++i) x[i * S::kStride] *= shared.from_start[i] * shared.beta[i];
+    }
+    solve_column<S::kStride, S::kScoreStride>(shared.below, x);
     float* solved = (is_value ? args.solved_v : args.solved_k) +
                     (static_cast<std::int64_t>(chunk.row_begin) * args.n_value_heads + place.head) * width + c;
     const std::int64_t step = static_cast<std::int64_t>(args.n_value_heads) * width;
-    float x[kChunk];
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) {  // beta is 0 where there is no row
-      const int row = min(i, chunk.n_rows - 1);
-      const float right = is_value ? to_float(rows[row * place.stride + place.v + c])
-                                   : shared.k[i * S::kStride + c] * shared.from_start[i];
-      x[i] = right * shared.beta[i];
-    }
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
-      asm volatile("" ::: "memory");  // else factors are read far ahead, into registers it lacks
-      const float* factors = shared.below + i * S::kScoreStride;
-      float even = x[i], odd = 0;
-#pragma unroll
-      for (int j = 0; j < i; ++j) {
-        if (j % 2 == 0) {
-          even -= factors[j] * x[j];
-        } else {
-          odd -= factors[j] * x[j];
-        }
-      }
-      x[i] = even + odd;
-      if (i < chunk.n_rows) solved[i * step] = x[i];
-    }
+    for (int i = 0; i < chunk.n_rows; ++i) solved[i * step] = x[i * S::kStride];
   }
 }
 

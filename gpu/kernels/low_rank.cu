@@ -1,8 +1,9 @@
 // The second factor of the low-rank updates, applied where the product is consumed.
 //
-// A block takes 16 rows; a thread keeps the factors of two columns (of one where offsets are odd or
-// the rank is not 16) in registers and goes through the rows, whose low-rank inputs are in shared memory. 16 multiply-adds an element; bound
-// by the bytes of y. Results of a row do not depend on the others.
+// A block takes kRows rows; a thread keeps the factors of two columns (of one where offsets are odd
+// or the rank is not 16) in registers and goes through the rows, whose low-rank inputs are in shared
+// memory, kGroup rows at a time: all of a group is read before any of it is written. 16
+// multiply-adds an element; bound by the bytes of y. Results of a row do not depend on the others.
 #include <algorithm>
 
 #include "gpu/cuda.h"
@@ -13,7 +14,8 @@ namespace jemm::gpu {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kRows = 16;
+constexpr int kRows = 32;
+constexpr int kGroup = 8;
 constexpr std::int64_t kMaxShared = 200 * 1024;
 
 // low [kRows, n_layers rank] of the block's rows, the parts added up.
@@ -31,51 +33,57 @@ __device__ void load_low(const LowRank& update, std::int64_t first_row, int n_ro
   __syncthreads();
 }
 
-// out[row] = the update of kColumns neighbouring columns of one layer, in the block's rows.
+// The factors of kColumns neighbouring columns of one layer. kRank 0: any rank, read as they are
+// used.
 template <int kRank, int kColumns>
-__device__ void column_update(const LowRank& update, const float* low, int column,
-                              float (&out)[kRows][kColumns]) {
+class Factors {
+ public:
+  __device__ Factors(const LowRank& update, int column) : rank_(kRank != 0 ? kRank : update.rank) {
+    if (rank_ == 0) return;
+    int layer = 0;
 #pragma unroll
-  for (auto& row : out) {
+    for (int i = 0; i < 3; ++i) layer += i + 1 < update.n_layers && column >= update.ends[i];
+    offset_ = layer * rank_;
+    b_ = update.b + static_cast<std::int64_t>(column) * rank_;
+    if constexpr (kRank != 0) {
 #pragma unroll
-    for (float& x : row) x = 0;
-  }
-  const int rank = kRank != 0 ? kRank : update.rank;
-  if (rank == 0) return;
-  int layer = 0;
-  while (column >= update.ends[layer]) ++layer;
-  const float* b = update.b + static_cast<std::int64_t>(column) * rank;
-  const float* x = low + layer * rank;
-  const int width = update.n_layers * rank;
-  if constexpr (kRank != 0) {
-    float factors[kColumns][kRank];
-#pragma unroll
-    for (int j = 0; j < kColumns * kRank; j += 4) {
-      const float4 four = *reinterpret_cast<const float4*>(b + j);
-      float* to = &factors[j / kRank][j % kRank];
-      to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
-    }
-#pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-#pragma unroll
-      for (int j = 0; j < kRank; j += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(x + row * width + j);
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          out[row][c] += four.x * factors[c][j] + four.y * factors[c][j + 1] +
-                         four.z * factors[c][j + 2] + four.w * factors[c][j + 3];
-        }
+      for (int j = 0; j < kColumns * kRank; j += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(b_ + j);
+        float* to = &factors_[j / kRank][j % kRank];
+        to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
       }
     }
-  } else {
-    static_assert(kColumns == 1);
-    for (int j = 0; j < rank; ++j) {
-      const float factor = b[j];
+  }
+
+  /// sum += the update of a row whose low-rank inputs are `low`.
+  __device__ void add(const float* low, float (&sum)[kColumns]) const {
+    const float* x = low + offset_;
+    if constexpr (kRank != 0) {
+      float update[kColumns] = {};
 #pragma unroll
-      for (int row = 0; row < kRows; ++row) out[row][0] += x[row * width + j] * factor;
+      for (int j = 0; j < kRank; j += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(x + j);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          update[c] += four.x * factors_[c][j] + four.y * factors_[c][j + 1] +
+                       four.z * factors_[c][j + 2] + four.w * factors_[c][j + 3];
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) sum[c] += update[c];
+    } else {
+      static_assert(kColumns == 1);
+      float update = 0;
+      for (int j = 0; j < rank_; ++j) update += x[j] * b_[j];
+      sum[0] += update;
     }
   }
-}
+
+ private:
+  int rank_, offset_ = 0;
+  const float* b_ = nullptr;
+  float factors_[kColumns][kRank != 0 ? kRank : 1];
+};
 
 enum class Consumer { kStore, kResidual, kSiluMultiply };
 
@@ -116,38 +124,40 @@ __global__ void __launch_bounds__(kThreads) consume_kernel(LowRank update, Targe
   if (column >= target.width) return;
   const T* y = target.y + first * target.y_stride + column;
   Out* out = target.out + first * target.out_stride + column;
-  float u[kRows][kColumns], second[kRows][kColumns];
-  column_update<kRank, kColumns>(update, low, column, u);
-  if constexpr (kConsumer == Consumer::kSiluMultiply) {
-    column_update<kRank, kColumns>(update, low, column + static_cast<int>(target.width), second);
-  }
-  // All is read before anything is written: the compiler cannot know that rows do not overlap.
-  float base[kRows][kColumns], other[kRows][kColumns];
+  const Factors<kRank, kColumns> factors(update, column);
+  const Factors<kRank, kColumns> second(
+      update, kConsumer == Consumer::kSiluMultiply ? column + static_cast<int>(target.width) : column);
+  const int low_width = update.n_layers * update.rank;
+
+  for (int begin = 0; begin < n_rows; begin += kGroup) {
+    float base[kGroup][kColumns], other[kGroup][kColumns];
 #pragma unroll
-  for (int row = 0; row < kRows; ++row) {
-    const int from = min(row, n_rows - 1);
-    load_columns<kColumns>(y + from * target.y_stride, base[row]);
-    if constexpr (kConsumer == Consumer::kSiluMultiply) {
-      load_columns<kColumns>(y + from * target.y_stride + target.width, other[row]);
-    } else if constexpr (kConsumer == Consumer::kResidual) {
-      load_columns<kColumns>(out + from * target.out_stride, other[row]);
-    }
-  }
-#pragma unroll
-  for (int row = 0; row < kRows; ++row) {
-    float result[kColumns];
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      const float sum = base[row][c] + u[row][c];
+    for (int i = 0; i < kGroup; ++i) {
+      const int row = min(begin + i, n_rows - 1);
+      load_columns<kColumns>(y + row * target.y_stride, base[i]);
       if constexpr (kConsumer == Consumer::kSiluMultiply) {
-        result[c] = silu_for<T>(sum) * (other[row][c] + second[row][c]);
+        load_columns<kColumns>(y + row * target.y_stride + target.width, other[i]);
       } else if constexpr (kConsumer == Consumer::kResidual) {
-        result[c] = other[row][c] + sum;
-      } else {
-        result[c] = sum;
+        load_columns<kColumns>(out + row * target.out_stride, other[i]);
       }
     }
-    if (row < n_rows) store_columns<kColumns>(result, out + row * target.out_stride);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) {
+      const float* row_low = low + (begin + i) * low_width;
+      factors.add(row_low, base[i]);
+      if constexpr (kConsumer == Consumer::kSiluMultiply) second.add(row_low, other[i]);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        if constexpr (kConsumer == Consumer::kSiluMultiply) {
+          base[i][c] = silu_for<T>(base[i][c]) * other[i][c];
+        } else if constexpr (kConsumer == Consumer::kResidual) {
+          base[i][c] += other[i][c];
+        }
+      }
+      if (begin + i < n_rows) {
+        store_columns<kColumns>(base[i], out + (begin + i) * target.out_stride);
+      }
+    }
   }
 }
 

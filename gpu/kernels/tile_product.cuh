@@ -52,8 +52,14 @@ __device__ inline void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4], std:
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// Four 8 x 8 matrices of 16-bit values, transposed; lane i gives the address of row i % 8 of
-/// matrix i / 8.
+/// Four 8 x 8 matrices of 16-bit values; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
+/// The same, each transposed.
 __device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -118,32 +124,26 @@ template <Fast kFastB, int kTiles, int kSum>
 struct TileProduct<Bf16Math, Fast::kSum, kFastB, kTiles, kSum> {
   __device__ static void run(float (&acc)[kTiles][4], const __nv_bfloat16* a, int a_stride,
                              const __nv_bfloat16* b, int b_stride) {
-    static_assert(kFastB == Fast::kSum || kTiles % 2 == 0);
-    const Lane lane;
-    const auto pair = [](const __nv_bfloat16* p) {
-      return *reinterpret_cast<const std::uint32_t*>(p);
-    };
+    static_assert(kTiles % 2 == 0);
+    const int i = static_cast<int>(threadIdx.x) % 32;
+    const __nv_bfloat16* a_row = a + i % 16 * a_stride + i / 16 * 8;
+    const __nv_bfloat16* b_row = kFastB == Fast::kSum
+                                     ? b + (i / 16 * 8 + i % 8) * b_stride + i / 8 % 2 * 8
+                                     : b + i % 16 * b_stride + i / 16 * 8;
 #pragma unroll 2
     for (int k = 0; k < kSum; k += 16) {
-      const __nv_bfloat16* a0 = a + lane.g * a_stride + k + 2 * lane.t;
-      const __nv_bfloat16* a1 = a0 + 8 * a_stride;
-      const std::uint32_t fragment[4] = {pair(a0), pair(a1), pair(a0 + 8), pair(a1 + 8)};
-      if constexpr (kFastB == Fast::kSum) {
+      std::uint32_t fragment[4];
+      load_matrices(fragment, a_row + k);
 #pragma unroll
-        for (int n = 0; n < kTiles; ++n) {
-          const __nv_bfloat16* b0 = b + (8 * n + lane.g) * b_stride + k + 2 * lane.t;
-          mma_bf16(acc[n], fragment, pair(b0), pair(b0 + 8));
+      for (int n = 0; n < kTiles; n += 2) {
+        std::uint32_t r[4];
+        if constexpr (kFastB == Fast::kSum) {
+          load_matrices(r, b_row + 8 * n * b_stride + k);
+        } else {
+          load_matrices_transposed(r, b_row + k * b_stride + 8 * n);
         }
-      } else {
-        const int i = static_cast<int>(threadIdx.x) % 32;
-        const __nv_bfloat16* row = b + (k + i % 16) * b_stride + i / 16 * 8;
-#pragma unroll
-        for (int n = 0; n < kTiles; n += 2) {
-          std::uint32_t r[4];
-          load_matrices_transposed(r, row + 8 * n);
-          mma_bf16(acc[n], fragment, r[0], r[1]);
-          mma_bf16(acc[n + 1], fragment, r[2], r[3]);
-        }
+        mma_bf16(acc[n], fragment, r[0], r[1]);
+        mma_bf16(acc[n + 1], fragment, r[2], r[3]);
       }
     }
   }
