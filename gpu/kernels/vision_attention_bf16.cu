@@ -19,8 +19,8 @@ constexpr int kStepKeys = 32;  // whose scores are in registers at a time
 template <int kWidth>
 struct HeadShape {
   static constexpr int kDepth = (kWidth + 15) / 16 * 16;  // values of a row, with zeros behind
-  static constexpr int kStride = kDepth + 8;  // an odd number of 16 bytes: no bank conflicts
-  static constexpr int kStage = kKeys * kStride;          // of keys, or of values
+  static constexpr int kStride = kDepth + 8;      // an odd number of 16 bytes: no bank conflicts
+  static constexpr int kStage = kKeys * kStride;  // of keys, or of values
   static constexpr int kSlices = kDepth / 16;
   static constexpr int kOutputTiles = kWidth / 8;
   static constexpr std::size_t kSharedBytes = 4 * kStage * sizeof(bf16);
@@ -57,7 +57,7 @@ template <int kWidth>
 struct WarpState {
   std::uint32_t queries[kQueryTiles][HeadShape<kWidth>::kSlices][4];
   float output[kQueryTiles][HeadShape<kWidth>::kOutputTiles][4] = {};
-  float largest[kQueryTiles][2];  // score
+  float largest[kQueryTiles][2];   // score
   float sum[kQueryTiles][2] = {};  // of this lane's columns only
 };
 
@@ -120,7 +120,8 @@ __device__ void soften(WarpState<kWidth>& state, Scores& scores, float factor) {
 }
 
 template <int kWidth>
-__device__ void multiply_values(WarpState<kWidth>& state, const bf16* values, const Scores& weights) {
+__device__ void multiply_values(WarpState<kWidth>& state, const bf16* values,
+                                const Scores& weights) {
   using Shape = HeadShape<kWidth>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bf16* const row = values + lane % 16 * Shape::kStride + lane / 16 * 8;
@@ -225,16 +226,16 @@ __global__ void __launch_bounds__(kThreads)
       float sum = state.sum[t][half];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      const int query =
-          tile.first_query + warp * kQueriesAWarp + t * 16 + half * 8 + lane / 4;
+      const int query = tile.first_query + warp * kQueriesAWarp + t * 16 + half * 8 + lane / 4;
       if (query >= tile.n_patches) continue;
-      bf16* const to = attended + (std::int64_t{tile.image_begin} + query) * width + head * head_dim;
+      bf16* const to =
+          attended + (std::int64_t{tile.image_begin} + query) * width + head * head_dim;
 #pragma unroll
       for (int n = 0; n < Shape::kOutputTiles; ++n) {
         const int d = n * 8 + lane % 4 * 2;
         if (d < head_dim) {
-          *reinterpret_cast<std::uint32_t*>(to + d) = pack_pair(
-              state.output[t][n][2 * half] / sum, state.output[t][n][2 * half + 1] / sum);
+          *reinterpret_cast<std::uint32_t*>(to + d) =
+              pack_pair(state.output[t][n][2 * half] / sum, state.output[t][n][2 * half + 1] / sum);
         }
       }
     }
@@ -249,8 +250,8 @@ void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
                                   static_cast<int>(kBytes)),
              "attend_images");
   constexpr double kLn2 = 0.69314718055994531;
-  const auto factor = static_cast<float>(
-      1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
+  const auto factor =
+      static_cast<float>(1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   kernel<<<grid, kThreads, kBytes, stream>>>(op.qkv, op.tiles, static_cast<int>(op.n_heads),
                                              static_cast<int>(op.head_dim), factor, op.attended);
