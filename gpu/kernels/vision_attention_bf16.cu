@@ -61,6 +61,22 @@ struct WarpState {
   float sum[kQueryTiles][2] = {};  // of this lane's columns only
 };
 
+template <int kWidth>
+__device__ void take_queries(WarpState<kWidth>& state, const bf16* queries) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t) {
+    const bf16* const row =
+        queries + (warp * kQueriesAWarp + t * 16 + lane % 16) * HeadShape<kWidth>::kStride +
+        lane / 16 * 8;
+#pragma unroll
+    for (int slice = 0; slice < HeadShape<kWidth>::kSlices; ++slice) {
+      load_matrices(state.queries[t][slice], row + slice * 16);
+    }
+    state.largest[t][0] = state.largest[t][1] = -INFINITY;
+  }
+}
+
 using Scores = float[kQueryTiles][kStepKeys / 8][4];
 
 template <int kWidth>
@@ -78,6 +94,21 @@ __device__ void multiply_keys(const WarpState<kWidth>& state, const bf16* keys, 
       for (int t = 0; t < kQueryTiles; ++t) {
         multiply_add(scores[t][2 * pair], state.queries[t][slice], b[0], b[1]);
         multiply_add(scores[t][2 * pair + 1], state.queries[t][slice], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Keys from n_valid on are behind the image's last patch.
+__device__ void hide_keys(Scores& scores, int n_valid) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t) {
+#pragma unroll
+    for (int n = 0; n < kStepKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (n * 8 + lane % 4 * 2 + i % 2 >= n_valid) scores[t][n][i] = -INFINITY;
       }
     }
   }
@@ -148,6 +179,33 @@ __device__ void multiply_values(WarpState<kWidth>& state, const bf16* values,
   }
 }
 
+template <int kWidth>
+__device__ void write_output(const WarpState<kWidth>& state, const ImageTile& tile, int width,
+                             int head, int head_dim, bf16* attended) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = state.sum[t][half];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const int query = tile.first_query + warp * kQueriesAWarp + t * 16 + half * 8 + lane / 4;
+      if (query >= tile.n_patches) continue;
+      bf16* const to =
+          attended + (std::int64_t{tile.image_begin} + query) * width + head * head_dim;
+#pragma unroll
+      for (int n = 0; n < HeadShape<kWidth>::kOutputTiles; ++n) {
+        const int d = n * 8 + lane % 4 * 2;
+        if (d < head_dim) {
+          *reinterpret_cast<std::uint32_t*>(to + d) =
+              pack_pair(state.output[t][n][2 * half] / sum, state.output[t][n][2 * half + 1] / sum);
+        }
+      }
+    }
+  }
+}
+
 // A block: one tile of queries and one head; a warp: 32 of the queries.
 template <int kWidth, bool kIsWhole>
 __global__ void __launch_bounds__(kThreads)
@@ -157,7 +215,6 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ __align__(16) bf16 stages[];  // [2][keys, values]
   const ImageTile tile = tiles[blockIdx.x];
   const int head = static_cast<int>(blockIdx.y), width = n_heads * head_dim;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t stride = std::int64_t{3} * width;
   const bf16* const image = qkv + tile.image_begin * stride + head * head_dim;
   const auto stage_of = [&](int step) { return stages + (step + 1) % 2 * 2 * Shape::kStage; };
@@ -178,22 +235,13 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
 
   WarpState<kWidth> state;
-#pragma unroll
-  for (int t = 0; t < kQueryTiles; ++t) {
-    const bf16* const row =
-        stages + (warp * kQueriesAWarp + t * 16 + lane % 16) * Shape::kStride + lane / 16 * 8;
-#pragma unroll
-    for (int slice = 0; slice < Shape::kSlices; ++slice) {
-      load_matrices(state.queries[t][slice], row + slice * 16);
-    }
-    state.largest[t][0] = state.largest[t][1] = -INFINITY;
-  }
+  take_queries(state, stages);
   __syncthreads();  // the queries' place becomes the second stage
 
   const int n_steps = (tile.n_patches + kKeys - 1) / kKeys;
   for (int step = 0; step < n_steps; ++step) {
-    if (step + 1 < n_steps) load_stage(step + 1);
     if (step + 1 < n_steps) {
+      load_stage(step + 1);
       wait_copies<1>();
     } else {
       wait_copies<0>();
@@ -206,40 +254,14 @@ __global__ void __launch_bounds__(kThreads)
       if (n_valid <= 0) break;
       Scores scores = {};
       multiply_keys(state, keys + part * Shape::kStride, scores);
-      if (n_valid < kStepKeys) {
-#pragma unroll
-        for (int i = 0; i < kQueryTiles * kStepKeys / 2; ++i) {
-          const int t = i / (kStepKeys / 2), n = i / 4 % (kStepKeys / 8);
-          if (n * 8 + lane % 4 * 2 + i % 2 >= n_valid) scores[t][n][i % 4] = -INFINITY;
-        }
-      }
+      if (n_valid < kStepKeys) hide_keys(scores, n_valid);
       soften(state, scores, factor);
       multiply_values(state, keys + Shape::kStage + part * Shape::kStride, scores);
     }
     __syncthreads();  // this stage is filled next
   }
 
-#pragma unroll
-  for (int t = 0; t < kQueryTiles; ++t) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float sum = state.sum[t][half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      const int query = tile.first_query + warp * kQueriesAWarp + t * 16 + half * 8 + lane / 4;
-      if (query >= tile.n_patches) continue;
-      bf16* const to =
-          attended + (std::int64_t{tile.image_begin} + query) * width + head * head_dim;
-#pragma unroll
-      for (int n = 0; n < Shape::kOutputTiles; ++n) {
-        const int d = n * 8 + lane % 4 * 2;
-        if (d < head_dim) {
-          *reinterpret_cast<std::uint32_t*>(to + d) =
-              pack_pair(state.output[t][n][2 * half] / sum, state.output[t][n][2 * half + 1] / sum);
-        }
-      }
-    }
-  }
+  write_output(state, tile, width, head, head_dim, attended);
 }
 
 template <int kWidth, bool kIsWhole>
