@@ -36,8 +36,7 @@ struct Shard {
 struct DecideOptions {
   std::vector<std::string> inputs;
   ModelOptions model;
-  std::string device = "auto";
-  int n_threads = static_cast<int>(std::thread::hardware_concurrency());
+  EngineOptions engine;
   std::size_t batch_tokens = EvaluatorOptions{}.batch_tokens;
   std::optional<double> threshold;
   std::optional<double> fail_on_undecided;
@@ -67,7 +66,7 @@ class DecideRun {
         model_(open_model_files(options.model)),
         encoder_(open_encoder(model_, options.model)),
         weights_(open_weights(model_, encoder_.tokenizer())),
-        engine_(open_engine(options.device, weights_, encoder_.label_ids(), options.n_threads)),
+        engine_(open_engine(options.engine, weights_, encoder_.label_ids())),
         threshold_(options.threshold.value_or(weights_->decision().threshold)),
         fingerprint_(make_fingerprint()),
         output_(options.resume ? Output::resume(options.out)
@@ -286,14 +285,6 @@ Shard parse_shard(std::string_view text) {
   return shard;
 }
 
-/// "" for a device that could exist, else the fault.
-std::string check_device(const std::string& text) {
-  const bool numbered = text.size() > 5 && text.starts_with("cuda:") &&
-                        text.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (text == "auto" || text == "cpu" || text == "cuda" || numbered) return "";
-  return "no such device: " + text;
-}
-
 /// "" for a number from 0 to 1, which NaN is not.
 std::string check_share(const std::string& text) {
   double value = -1;
@@ -317,14 +308,9 @@ Command add_decide(CLI::App& app) {
   command->add_option("INPUT", options->inputs,
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->check(CLI::Validator(check_device, "DEVICE"));
-  command->add_option("--precision", "fp32, all that this build has")
-      ->check(CLI::IsMember({"fp32"}));
+  add_engine_options(*command, options->engine);
   command->add_option("--lora", "unmerged, all that this build has")
       ->check(CLI::IsMember({"unmerged"}));
-  command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
-      ->check(CLI::Range(1, 1024));
   command
       ->add_option("--batch-tokens", options->batch_tokens,
                    "Most token rows of one pass; several requests share it")

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 
 #include "checkpoint/checkpoint.h"
 #include "engine/engine.h"
@@ -40,10 +41,25 @@ Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
 /// Throws Error(kInput), or Error(kUsage) without an adapter.
 std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Tokenizer& tokenizer);
 
-/// `label_ids`: the head's rows to read. `device`: auto, cpu, cuda or cuda:N. Throws Error(kDevice)
-/// when this build or machine lacks it.
-std::unique_ptr<Engine> open_engine(const std::string& device,
+struct EngineOptions {
+  std::string device = "auto";  ///< auto, cpu, cuda or cuda:N
+  std::string precision;        ///< bf16 or fp32; empty: bf16 with CUDA, fp32 on the CPU
+  bool deterministic = false;
+  int n_threads = static_cast<int>(std::thread::hardware_concurrency());
+};
+
+/// Adds --device, --precision, --deterministic and --threads.
+void add_engine_options(CLI::App& command, EngineOptions& options);
+
+/// The engine that the options name; auto is CUDA where it is built in and usable, else the CPU. `label_ids`: the head's rows to read. Throws Error(kDevice) when
+/// this build or machine lacks the device, Error(kUsage) for BF16 on the CPU.
+std::unique_ptr<Engine> open_engine(const EngineOptions& options,
                                     std::shared_ptr<const Checkpoint> checkpoint,
-                                    std::span<const std::int32_t, 32> label_ids, int n_threads);
+                                    std::span<const std::int32_t, 32> label_ids);
+/// What open_engine would take: "cpu" or "cuda:N", and "float32" or "bfloat16".
+struct EngineChoice {
+  std::string device, dtype;
+};
+EngineChoice choose_engine(const EngineOptions& options);
 
 }  // namespace jemm::cli

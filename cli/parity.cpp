@@ -35,8 +35,7 @@ struct ParityOptions {
   std::string against;
   std::string noise;
   ModelOptions model;
-  std::string device = "auto";
-  int n_threads = static_cast<int>(std::thread::hardware_concurrency());
+  EngineOptions engine;
   std::string stages;
   std::string preset;
   std::string gates_file;
@@ -93,7 +92,7 @@ class ParityRun {
       subject_ = open_golden_subject(*against_, golden_);
     } else {
       subject_ =
-          open_model_subject(options.model, options.device, options.n_threads, golden_, stages_);
+          open_model_subject(options.model, options.engine, golden_, stages_);
     }
     gates_ = choose_gates(options, golden_, against_ ? &*against_ : nullptr);
     if (!gates_.threshold) gates_.threshold = subject_->threshold();
@@ -380,9 +379,7 @@ Command add_parity(CLI::App& app) {
   command->add_option("--golden", options->golden, "What the reference said");
   add_model_options(*command, options->model);
   command->add_option("--against", options->against, "Judge this golden instead of an engine");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N");
-  command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
-      ->check(CLI::Range(1, 1024));
+  add_engine_options(*command, options->engine);
   add_gate_options(*command, *options);
   add_report_options(*command, *options);
   command->add_flag("--self-test", options->self_test,

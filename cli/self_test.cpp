@@ -47,7 +47,8 @@ class DemoModel {
       : files_(open_embedded_model()),
         encoder_(open_encoder(files_, {})),
         weights_(open_weights(files_, encoder_.tokenizer())),
-        engine_(open_engine("cpu", weights_, encoder_.label_ids(), 1)),
+        engine_(open_engine({.device = "cpu", .precision = {}, .n_threads = 1}, weights_,
+                            encoder_.label_ids())),
         observer_(
             {.encoder = encoder_, .engine = engine_.get(), .decision = weights_->decision()}) {}
 

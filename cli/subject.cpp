@@ -47,8 +47,8 @@ void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_
 
 class ModelSubject : public Subject {
  public:
-  ModelSubject(const ModelOptions& options, const std::string& device, int n_threads,
-               const Golden& golden, const StageSet& stages)
+  ModelSubject(const ModelOptions& options, const EngineOptions& engine, const Golden& golden,
+               const StageSet& stages)
       : stages_(stages),
         model_(open_model_files(options)),
         encoder_(open_encoder(model_, options)) {
@@ -57,7 +57,8 @@ class ModelSubject : public Subject {
     Observer::Model model{.encoder = encoder_, .engine = nullptr, .decision = {}};
     if (stages.needs_engine()) {
       weights_ = open_weights(model_, encoder_.tokenizer());
-      engine_ = open_engine(device, weights_, encoder_.label_ids(), n_threads);
+      choice_ = choose_engine(engine);
+      engine_ = open_engine(engine, weights_, encoder_.label_ids());
       model.engine = engine_.get();
       model.decision = weights_->decision();
     }
@@ -79,8 +80,8 @@ class ModelSubject : public Subject {
     Side side{.kind = "engine", .name = name_, .facts = {}};
     side.facts.emplace_back("tokenizer", encoder_.tokenizer().description().pattern);
     if (engine_ != nullptr) {
-      side.facts.emplace_back("dtype", "float32");
-      side.facts.emplace_back("device", "cpu");
+      side.facts.emplace_back("dtype", choice_.dtype);
+      side.facts.emplace_back("device", choice_.device);
       side.facts.emplace_back("fingerprint", engine_->fingerprint());
     }
     return side;
@@ -97,6 +98,7 @@ class ModelSubject : public Subject {
   ModelFiles model_;
   Encoder encoder_;
   std::shared_ptr<const Checkpoint> weights_;
+  EngineChoice choice_;
   std::unique_ptr<Engine> engine_;
   std::optional<Observer> observer_;
 };
@@ -116,10 +118,10 @@ class GoldenSubject : public Subject {
 
 }  // namespace
 
-std::unique_ptr<Subject> open_model_subject(const ModelOptions& options, const std::string& device,
-                                            int n_threads, const Golden& golden,
+std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
+                                            const EngineOptions& engine, const Golden& golden,
                                             const StageSet& stages) {
-  return std::make_unique<ModelSubject>(options, device, n_threads, golden, stages);
+  return std::make_unique<ModelSubject>(options, engine, golden, stages);
 }
 
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden) {

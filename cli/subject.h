@@ -28,8 +28,8 @@ class Subject {
 
 /// Opens a model. Weights and engine are left closed when `stages` do not need them. Throws
 /// Error(kInput) when the golden is of another checkpoint.
-std::unique_ptr<Subject> open_model_subject(const ModelOptions& options, const std::string& device,
-                                            int n_threads, const Golden& golden,
+std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
+                                            const EngineOptions& engine, const Golden& golden,
                                             const StageSet& stages);
 
 /// `other` must outlive the subject. Throws Error(kInput) when the goldens are of different

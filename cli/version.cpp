@@ -8,15 +8,31 @@
 #include <nlohmann/json.hpp>
 
 #include "image/decode.h"
+#if defined(JEMM_CUDA)
+#include "gpu/cuda_engine.h"
+#endif
 
 namespace jemm::cli {
+
+namespace {
+
+std::string cuda_text() {
+#if defined(JEMM_CUDA)
+  const CudaPresence device = cuda_presence();
+  return fmt::format("CUDA built in, {}", device.usable ? "device 0 usable" : device.reason);
+#else
+  return "CUDA not built in";
+#endif
+}
+
+}  // namespace
 
 std::string version_text() {
   const dnnl_version_t* dnnl = dnnl_version();
   return fmt::format(
-      "jemm {}\nbuild {}, {}\nCUDA not built in\noneDNN {}.{}.{}\n{}\nnlohmann/json {}.{}.{}\nfmt "
+      "jemm {}\nbuild {}, {}\n{}\noneDNN {}.{}.{}\n{}\nnlohmann/json {}.{}.{}\nfmt "
       "{}\nCLI11 {}\n{}",
-      JEMM_VERSION, JEMM_BUILD_TYPE, JEMM_COMPILER, dnnl->major, dnnl->minor, dnnl->patch,
+      JEMM_VERSION, JEMM_BUILD_TYPE, JEMM_COMPILER, cuda_text(), dnnl->major, dnnl->minor, dnnl->patch,
       OpenSSL_version(OPENSSL_VERSION), NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
       NLOHMANN_JSON_VERSION_PATCH, FMT_VERSION, CLI11_VERSION, image_library_versions());
 }

@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "gpu/vision_support.h"
+#include "gpu/support.h"
 
 namespace jemm {
 namespace {

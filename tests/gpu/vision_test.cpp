@@ -14,7 +14,7 @@
 #include "contract/request.h"
 #include "core/cpu/small_checkpoint.h"
 #include "engine/stages.h"
-#include "gpu/vision_support.h"
+#include "gpu/support.h"
 #include "image/decode.h"
 #include "image/envelope.h"
 #include "image/patches.h"

@@ -1,4 +1,4 @@
-// What the tests of the CUDA vision tower share: values, both element types, device memory.
+// What the tests of the CUDA engine share: values, both element types, device memory.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,0 +1,282 @@
+// Attention and the delta rule over chains of runs, against naive twins in double; and their plan.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "gpu/forests.h"
+#include "gpu/kernels/kernels.h"
+#include "gpu/pass_plan.h"
+#include "gpu/support.h"
+
+namespace jemm {
+namespace {
+
+using test::bf16;
+using test::OnDevice;
+using test::rounded;
+using test::Stored;
+using test::uniform;
+
+double at(const std::vector<float>& x, std::int64_t i) {
+  return static_cast<double>(x[static_cast<std::size_t>(i)]);
+}
+
+TEST_CASE("the plan of a pass") {
+  for (const auto& [name, forest] : test::odd_forests()) {
+    CAPTURE(name);
+    const gpu::PassPlan plan = gpu::plan_pass(forest, 4);
+    const std::vector<Run> runs = runs_of(forest);
+    std::vector<int> seen(static_cast<std::size_t>(forest.n_rows()));
+    for (const gpu::DeltaChunk& chunk : plan.chunks) {
+      REQUIRE(chunk.n_rows >= 1);
+      REQUIRE(chunk.n_rows <= 64);
+      const Run& run = runs[run_of_row(runs, chunk.row_begin)];
+      const std::int64_t place = run.n_before + chunk.row_begin - run.row_begin;
+      CHECK(place / 64 == (place + chunk.n_rows - 1) / 64);
+      for (std::int32_t i = 0; i < chunk.n_rows; ++i) {
+        ++seen[static_cast<std::size_t>(chunk.row_begin + i)];
+      }
+    }
+    CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
+    for (std::size_t run = 0; run < runs.size(); ++run) {
+      const std::vector<std::int64_t> chain = chain_rows(runs, run);
+      for (std::int64_t i = 0; i < runs[run].n_rows; ++i) {
+        for (std::int64_t back = 1; back <= 3; ++back) {
+          const std::int64_t place = runs[run].n_before + i - back;
+          const std::int64_t expected = place < 0 ? -1 : chain[static_cast<std::size_t>(place)];
+          const std::int64_t row = runs[run].row_begin + i;
+          CHECK(plan.previous[static_cast<std::size_t>(3 * row + 3 - back)] == expected);
+        }
+      }
+    }
+    // Played through, every run finds its parent's state in the slot that it is told.
+    std::vector<std::int64_t> holder(static_cast<std::size_t>(plan.n_slots), -1);
+    std::size_t n_seen = 0;
+    for (const gpu::DeltaLevel& level : plan.levels) {
+      std::vector<std::pair<std::int32_t, std::int64_t>> kept;
+      for (std::int32_t i = 0; i < level.n_runs; ++i) {
+        const gpu::DeltaRun& delta = plan.delta_runs[static_cast<std::size_t>(level.first_run + i)];
+        const std::int64_t row =
+            plan.chunks[static_cast<std::size_t>(delta.first_chunk)].row_begin;
+        const auto run = static_cast<std::int64_t>(run_of_row(runs, row));
+        const std::int32_t parent = runs[static_cast<std::size_t>(run)].parent;
+        CHECK((parent < 0) == (delta.from_slot < 0));
+        if (parent >= 0) CHECK(holder[static_cast<std::size_t>(delta.from_slot)] == parent);
+        if (delta.to_slot >= 0) {
+          // No run of this level may still have to read what is overwritten.
+          for (std::int32_t j = 0; j < level.n_runs; ++j) {
+            CHECK(plan.delta_runs[static_cast<std::size_t>(level.first_run + j)].from_slot !=
+                  delta.to_slot);
+          }
+          kept.emplace_back(delta.to_slot, run);
+        }
+        ++n_seen;
+      }
+      for (const auto& [slot, run] : kept) holder[static_cast<std::size_t>(slot)] = run;
+    }
+    CHECK(n_seen == runs.size());
+  }
+  // A chain needs two states however long it is.
+  std::vector<std::pair<std::int32_t, std::int64_t>> long_chain{{-1, 1}};
+  for (std::int32_t i = 0; i < 50; ++i) long_chain.emplace_back(i, 1);
+  CHECK(gpu::plan_pass(test::forest_of(long_chain), 4).n_slots == 2);
+}
+
+template <typename T>
+void check_attention(const Forest& forest, std::int32_t width, double budget,
+                     const gpu::Stream& stream) {
+  constexpr std::int32_t kHeads = 6, kKvHeads = 2;
+  const std::int64_t n_rows = forest.n_rows();
+  const std::int64_t gate_stride = kHeads * 2 * width + 8, v_stride = kKvHeads * width + 8;
+  const auto q = rounded<T>(uniform(n_rows * kHeads * width, 1, -2, 2));
+  const auto k = rounded<T>(uniform(n_rows * kKvHeads * width, 2, -2, 2));
+  const auto v = rounded<T>(uniform(n_rows * v_stride, 3, -1, 3));
+  const auto gates = rounded<T>(uniform(n_rows * gate_stride, 4, -3, 3));
+  std::vector<double> expected(static_cast<std::size_t>(n_rows * kHeads * width));
+  const std::vector<Run> runs = runs_of(forest);
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const std::vector<std::int64_t> chain = chain_rows(runs, run);
+    for (std::int64_t i = 0; i < runs[run].n_rows; ++i) {
+      const std::int64_t row = runs[run].row_begin + i, last = runs[run].n_before + i;
+      for (std::int64_t h = 0; h < kHeads; ++h) {
+        const std::int64_t kv = h / (kHeads / kKvHeads);
+        std::vector<double> score;
+        double sum = 0;
+        for (std::int64_t p = 0; p <= last; ++p) {
+          const std::int64_t from = chain[static_cast<std::size_t>(p)];
+          double dot = 0;
+          for (std::int64_t d = 0; d < width; ++d) {
+            dot += at(q, (row * kHeads + h) * width + d) * at(k, (from * kKvHeads + kv) * width + d);
+          }
+          score.push_back(std::exp(dot / std::sqrt(width)));
+          sum += score.back();
+        }
+        double* out = expected.data() + (row * kHeads + h) * width;
+        for (std::int64_t p = 0; p <= last; ++p) {
+          const std::int64_t from = chain[static_cast<std::size_t>(p)];
+          for (std::int64_t d = 0; d < width; ++d) {
+            out[d] += score[static_cast<std::size_t>(p)] / sum * at(v, from * v_stride + kv * width + d);
+          }
+        }
+        for (std::int64_t d = 0; d < width; ++d) {
+          out[d] /= 1 + std::exp(-at(gates, row * gate_stride + 2 * h * width + d));
+        }
+      }
+    }
+  }
+  const gpu::PassPlan plan = gpu::plan_pass(forest, 4);
+  const auto druns = test::on_device(plan.attention_runs, stream);
+  const auto tiles = test::on_device(plan.tiles, stream);
+  OnDevice<T> dq(q, stream), dk(k, stream), dv(v, stream), dgates(gates, stream),
+      out(n_rows * kHeads * width, stream);
+  gpu::attention({.n_heads = kHeads,
+                  .n_kv_heads = kKvHeads,
+                  .head_dim = width,
+                  .v_stride = v_stride,
+                  .gate_stride = gate_stride,
+                  .runs = druns.data(),
+                  .tiles = tiles.data(),
+                  .n_tiles = std::ssize(plan.tiles)},
+                 dq.data(), dk.data(), dv.data(), dgates.data(), out.data(), stream.get());
+  const double ratio = test::rms_ratio(out.values(), expected);
+  MESSAGE("attention, width " << width << ", bytes " << sizeof(T) << ": " << ratio);
+  CHECK(ratio <= budget);
+}
+
+TEST_CASE_TEMPLATE("attention over chains", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  const double budget = 2e-6 + 2 * Stored<T>::kHalfStep;
+  for (const auto& [name, forest] : test::odd_forests()) {
+    CAPTURE(name);
+    check_attention<T>(forest, 12, budget, stream);
+    check_attention<T>(forest, 72, budget, stream);
+    check_attention<T>(forest, 256, budget, stream);
+  }
+}
+
+struct DeltaInputs {
+  std::int64_t n_rows, stride, gate_stride;
+  std::vector<float> qkv{}, a{}, b{}, decay{}, time_bias{};
+};
+
+// Unit queries and keys, decays from none to strong.
+template <typename T>
+DeltaInputs delta_inputs(std::int64_t n_rows, std::int32_t n_key_heads, std::int32_t n_value_heads,
+                         std::int32_t dk, std::int32_t dv) {
+  DeltaInputs in{.n_rows = n_rows,
+                 .stride = 2 * n_key_heads * dk + n_value_heads * dv,
+                 .gate_stride = n_value_heads + 3};
+  in.qkv = uniform(n_rows * in.stride, 1, -1, 1);
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    for (std::int64_t h = 0; h < 2 * n_key_heads; ++h) {
+      float* x = in.qkv.data() + row * in.stride + h * dk;
+      float sum = 0;
+      for (std::int64_t d = 0; d < dk; ++d) sum += x[d] * x[d];
+      for (std::int64_t d = 0; d < dk; ++d) x[d] /= std::sqrt(sum);
+    }
+  }
+  in.qkv = rounded<T>(in.qkv);
+  in.a = rounded<T>(uniform(n_rows * in.gate_stride, 2, -3, 3));
+  in.b = rounded<T>(uniform(n_rows * in.gate_stride, 3, -3, 3));
+  in.decay = uniform(n_value_heads, 4, 0, 1);
+  in.decay[0] = 12;
+  in.time_bias = uniform(n_value_heads, 5, -4, 1);
+  return in;
+}
+
+// The recurrence of gpu/kernels/kernels.h, token by token.
+std::vector<double> recurrence(const DeltaInputs& in, const Forest& forest, std::int32_t n_key_heads,
+                               std::int32_t n_value_heads, std::int32_t dk, std::int32_t dv) {
+  std::vector<double> out(static_cast<std::size_t>(in.n_rows * n_value_heads * dv));
+  const std::vector<Run> runs = runs_of(forest);
+  const auto size = static_cast<std::size_t>(dk * dv);
+  for (std::int64_t h = 0; h < n_value_heads; ++h) {
+    std::vector<std::vector<double>> states;
+    const std::int64_t key = h / (n_value_heads / n_key_heads) * dk;
+    for (const Run& run : runs) {
+      std::vector<double> s =
+          run.parent < 0 ? std::vector<double>(size) : states[static_cast<std::size_t>(run.parent)];
+      for (std::int64_t row = run.row_begin; row < run.row_begin + run.n_rows; ++row) {
+        const std::int64_t q = row * in.stride + key, k = q + n_key_heads * dk;
+        const std::int64_t v = row * in.stride + 2 * n_key_heads * dk + h * dv;
+        const std::int64_t gate = row * in.gate_stride + h;
+        const double soft = std::log1p(std::exp(at(in.a, gate) + at(in.time_bias, h)));
+        const double decay = std::exp(-at(in.decay, h) * soft);
+        const double beta = 1 / (1 + std::exp(-at(in.b, gate)));
+        for (double& x : s) x *= decay;
+        for (std::int64_t j = 0; j < dv; ++j) {
+          double seen = 0;
+          for (std::int64_t i = 0; i < dk; ++i) {
+            seen += s[static_cast<std::size_t>(i * dv + j)] * at(in.qkv, k + i);
+          }
+          const double change = beta * (at(in.qkv, v + j) - seen);
+          double sum = 0;
+          for (std::int64_t i = 0; i < dk; ++i) {
+            double& x = s[static_cast<std::size_t>(i * dv + j)];
+            x += at(in.qkv, k + i) * change;
+            sum += x * at(in.qkv, q + i);
+          }
+          out[static_cast<std::size_t>((row * n_value_heads + h) * dv + j)] = sum / std::sqrt(dk);
+        }
+      }
+      states.push_back(std::move(s));
+    }
+  }
+  return out;
+}
+
+template <typename T>
+void check_delta(const Forest& forest, std::int32_t dk, std::int32_t dv, double budget,
+                 const gpu::Stream& stream) {
+  constexpr std::int32_t kKeyHeads = 2, kValueHeads = 6;
+  const DeltaInputs in = delta_inputs<T>(forest.n_rows(), kKeyHeads, kValueHeads, dk, dv);
+  const gpu::PassPlan plan = gpu::plan_pass(forest, 4);
+  const std::int64_t heads = forest.n_rows() * kValueHeads;
+  const auto chunks = test::on_device(plan.chunks, stream);
+  const auto runs = test::on_device(plan.delta_runs, stream);
+  OnDevice<T> qkv(in.qkv, stream), a(in.a, stream), b(in.b, stream), out(heads * dv, stream);
+  OnDevice<float> decay(in.decay, stream), time_bias(in.time_bias, stream),
+      solved_v(heads * dv, stream), solved_k(heads * dk, stream), ahead(heads * 64, stream),
+      decays(heads * 2, stream), states(plan.n_slots * kValueHeads * dk * dv, stream);
+  const gpu::DeltaArgs args{.n_key_heads = kKeyHeads,
+                            .n_value_heads = kValueHeads,
+                            .key_dim = dk,
+                            .value_dim = dv,
+                            .gate_stride = in.gate_stride,
+                            .decay = decay.data(),
+                            .time_bias = time_bias.data(),
+                            .chunks = chunks.data(),
+                            .solved_v = solved_v.data(),
+                            .solved_k = solved_k.data(),
+                            .ahead = ahead.data(),
+                            .decays = decays.data(),
+                            .states = states.data()};
+  gpu::delta_prepare(args, std::ssize(plan.chunks), qkv.data(), a.data(), b.data(), stream.get());
+  for (const gpu::DeltaLevel& level : plan.levels) {
+    gpu::delta_scan(args, runs.data() + level.first_run, level.n_runs, qkv.data(), out.data(),
+                    stream.get());
+  }
+  const auto expected = recurrence(in, forest, kKeyHeads, kValueHeads, dk, dv);
+  const double ratio = test::rms_ratio(out.values(), expected);
+  MESSAGE("delta rule, widths " << dk << " " << dv << ", bytes " << sizeof(T) << ": " << ratio);
+  CHECK(ratio <= budget);
+  for (const OnDevice<float>* array : {&solved_v, &solved_k, &ahead, &decays, &states}) {
+    array->values();  // their sentinels
+  }
+}
+
+TEST_CASE_TEMPLATE("the delta rule over chains", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  const double budget = sizeof(T) == 4 ? 1e-5 : 2.5e-3;  // of BF16, mostly the result's rounding
+  for (const auto& [name, forest] : test::odd_forests()) {
+    CAPTURE(name);
+    check_delta<T>(forest, 16, 16, budget, stream);
+    check_delta<T>(forest, 8, 20, budget, stream);
+    if (forest.n_rows() < 600) check_delta<T>(forest, 128, 128, budget, stream);
+  }
+}
+
+}  // namespace
+}  // namespace jemm

@@ -1,0 +1,387 @@
+// Kernels of the text forward that look at rows or heads, against naive twins in double.
+#include "gpu/kernels/kernels.h"
+
+#include <tuple>
+
+#include "gpu/forests.h"
+#include "gpu/gemm.h"
+#include "gpu/kernels/fill.h"
+#include "gpu/pass_plan.h"
+#include "gpu/support.h"
+
+namespace jemm {
+namespace {
+
+using test::bf16;
+using test::OnDevice;
+using test::rounded;
+using test::Stored;
+using test::uniform;
+
+constexpr std::int64_t kRowCounts[] = {0, 1, 15, 16, 17, 65, 1000};
+
+double at(const std::vector<float>& x, std::int64_t i) {
+  return static_cast<double>(x[static_cast<std::size_t>(i)]);
+}
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// What a product, norm or gate may differ by: FP32 arithmetic and one rounding to T.
+template <typename T>
+bool close(const std::vector<float>& x, const std::vector<double>& reference, double absolute) {
+  const double share =
+      test::worst_share(x, reference, absolute, 1e-5 + 1.01 * Stored<T>::kHalfStep);
+  INFO("share of the budget " << share);
+  CHECK(share <= 1);
+  return share <= 1;
+}
+
+TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  gpu::Gemms gemms(gpu::GemmMode::kDeterministic);
+  for (const std::int64_t n_rows : kRowCounts) {
+    for (const auto& [n_out, n_in] : {std::pair{24, 40}, std::pair{200, 96}, std::pair{16, 1000}}) {
+      CAPTURE(n_rows);
+      CAPTURE(n_out);
+      const auto x = rounded<T>(uniform(n_rows * n_in, 1, -1, 1));
+      const auto w = rounded<T>(uniform(n_out * n_in, 2, -1, 1));
+      OnDevice<T> dx(x, stream), dw(w, stream);
+      OnDevice<float> dy(n_rows * n_out, stream);
+      gemms.run({.n_out = n_out,
+                 .n_in = n_in,
+                 .in = gpu::element_of<T>(),
+                 .out = gpu::Element::kF32},
+                n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
+      std::vector<double> expected;
+      for (std::int64_t r = 0; r < n_rows; ++r) {
+        for (std::int64_t o = 0; o < n_out; ++o) {
+          double sum = 0;
+          for (std::int64_t i = 0; i < n_in; ++i) sum += at(x, r * n_in + i) * at(w, o * n_in + i);
+          expected.push_back(sum);
+        }
+      }
+      close<float>(dy.values(), expected, 3e-5);
+    }
+  }
+}
+
+TEST_CASE("three BF16 parts hold a float, and the formula is the host's") {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  const std::vector<float> x = uniform(1000, 3, -2, 2);
+  OnDevice<float> dx(x, stream);
+  OnDevice<bf16> parts(3000, stream);
+  gpu::split_in_three(dx.data(), 1000, parts.data(), stream.get());
+  const std::vector<float> p = parts.values();
+  std::vector<float> sum;
+  for (std::size_t i = 0; i < 1000; ++i) sum.push_back((p[2000 + i] + p[1000 + i]) + p[i]);
+  CHECK(test::same_bits(sum, x));
+}
+
+TEST_CASE_TEMPLATE("embedding, gathering and the norm", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const std::int64_t n_rows : kRowCounts) {
+    for (const std::int64_t width : {24, 96, 1000}) {
+      CAPTURE(n_rows);
+      CAPTURE(width);
+      const auto table = rounded<T>(uniform(37 * width, 1, -2, 2));
+      const auto factor = uniform(width, 2, 0.5, 1.5);
+      std::vector<std::int32_t> ids;
+      std::vector<float> expected;
+      std::vector<double> normed;
+      for (std::int64_t r = 0; r < n_rows; ++r) {
+        ids.push_back(static_cast<std::int32_t>(r * 11 % 37));
+        double sum = 0;
+        for (std::int64_t i = 0; i < width; ++i) {
+          expected.push_back(table[static_cast<std::size_t>(ids.back() * width + i)]);
+          sum += std::pow(static_cast<double>(expected.back()), 2);
+        }
+        const double inverse = 1 / std::sqrt(sum / static_cast<double>(width) + 1e-6);
+        for (std::int64_t i = 0; i < width; ++i) {
+          normed.push_back(at(expected, r * width + i) * inverse * at(factor, i));
+        }
+      }
+      OnDevice<T> dtable(table, stream), x(n_rows * width, stream), y(n_rows * width, stream);
+      OnDevice<float> dfactor(factor, stream), floats(n_rows * width, stream);
+      const auto dids = test::on_device(ids, stream);
+      gpu::embed(dtable.data(), dids.data(), n_rows, width, x.data(), stream.get());
+      gpu::gather_floats(dtable.data(), dids.data(), n_rows, width, floats.data(), stream.get());
+      gpu::rms_norm(x.data(), dfactor.data(), 1e-6f, n_rows, width, y.data(), stream.get());
+      CHECK(test::same_bits(x.values(), expected));
+      CHECK(test::same_bits(floats.values(), expected));
+      close<T>(y.values(), normed, 1e-6);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("label logits", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const std::int64_t n_rows : {1, 3, 40}) {
+    for (const std::int64_t width : {24, 1000}) {
+      const auto x = rounded<T>(uniform(n_rows * width, 1, -2, 2));
+      const auto head = uniform(32 * width, 2, -1, 1);
+      std::vector<double> expected;
+      for (std::int64_t r = 0; r < n_rows; ++r) {
+        for (std::int64_t o = 0; o < 32; ++o) {
+          double sum = 0;
+          for (std::int64_t i = 0; i < width; ++i) sum += at(x, r * width + i) * at(head, o * width + i);
+          expected.push_back(sum);
+        }
+      }
+      OnDevice<T> dx(x, stream);
+      OnDevice<float> dhead(head, stream), logits(n_rows * 32, stream);
+      gpu::label_logits(dx.data(), dhead.data(), n_rows, width, logits.data(), stream.get());
+      close<float>(logits.values(), expected, 1e-4);
+    }
+  }
+}
+
+// low, b and the update of every output, for a group of layers.
+struct LowRankCase {
+  LowRankCase(std::int64_t n_rows, std::vector<std::int32_t> layer_ends, std::int32_t rank,
+              std::int32_t n_parts)
+      : ends(std::move(layer_ends)),
+        stride(static_cast<std::int32_t>(n_parts * std::ssize(ends) * rank + 5)),
+        low(uniform(n_rows * stride, 5, -1, 1)),
+        b(uniform(ends.back() * rank, 6, -1, 1)) {
+    const std::int64_t width = std::ssize(ends) * rank;
+    for (std::int64_t r = 0; r < n_rows; ++r) {
+      for (std::int64_t o = 0; o < ends.back(); ++o) {
+        std::int64_t layer = 0;
+        while (o >= ends[static_cast<std::size_t>(layer)]) ++layer;
+        double sum = 0;
+        for (std::int64_t j = 0; j < rank; ++j) {
+          double x = 0;
+          for (std::int64_t p = 0; p < n_parts; ++p) {
+            x += at(low, r * stride + p * width + layer * rank + j);
+          }
+          sum += x * at(b, o * rank + j);
+        }
+        update.push_back(sum);
+      }
+    }
+    args = {.stride = stride,
+            .n_parts = n_parts,
+            .part_stride = static_cast<std::int32_t>(width),
+            .rank = rank,
+            .n_layers = static_cast<std::int32_t>(ends.size())};
+    std::copy(ends.begin(), ends.end(), args.ends);
+  }
+
+  std::vector<std::int32_t> ends;
+  std::int32_t stride;
+  std::vector<float> low, b;
+  std::vector<double> update;  // [rows, outputs]
+  gpu::LowRank args;
+};
+
+template <typename T>
+void check_low_rank(std::int64_t n_rows, const std::vector<std::int32_t>& ends, std::int32_t rank,
+                    std::int32_t n_parts, const gpu::Stream& stream) {
+  CAPTURE(n_rows);
+  CAPTURE(rank);
+  LowRankCase c(n_rows, ends, rank, n_parts);
+  const std::int64_t width = ends.back();
+  OnDevice<float> low(c.low, stream), b(c.b, stream);
+  c.args.low = low.data();
+  c.args.b = b.data();
+  const auto y = rounded<T>(uniform(n_rows * width, 7, -2, 2));
+  const auto x = rounded<T>(uniform(n_rows * width, 8, -2, 2));
+  std::vector<double> sums, residual, activated;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    sums.push_back(static_cast<double>(y[i]) + c.update[i]);
+    residual.push_back(static_cast<double>(x[i]) + sums.back());
+  }
+  OnDevice<T> stored(y, stream), target(x, stream);
+  gpu::add_low_rank(c.args, n_rows, width, width, stored.data(), stream.get());
+  close<T>(stored.values(), sums, 2e-5);
+  OnDevice<T> dy(y, stream);
+  gpu::add_residual(c.args, dy.data(), n_rows, width, target.data(), stream.get());
+  close<T>(target.values(), residual, 2e-5 + 8 * 1.01 * Stored<T>::kHalfStep);  // rounded twice
+
+  if (width % 2 != 0) return;
+  OnDevice<T> out(n_rows * width / 2, stream);
+  for (std::int64_t r = 0; r < n_rows; ++r) {
+    for (std::int64_t o = 0; o < width / 2; ++o) {
+      const double g = sums[static_cast<std::size_t>(r * width + o)];
+      const double u = sums[static_cast<std::size_t>(r * width + width / 2 + o)];
+      activated.push_back(g * sigmoid(g) * u);
+    }
+  }
+  gpu::silu_multiply(c.args, dy.data(), n_rows, width / 2, out.data(), stream.get());
+  close<T>(out.values(), activated, 5e-5 + 40 * Stored<T>::kHalfStep);
+}
+
+TEST_CASE_TEMPLATE("low-rank updates in their three consumers", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const std::int64_t n_rows : kRowCounts) {
+    check_low_rank<T>(n_rows, {300}, 16, 3, stream);
+    check_low_rank<T>(n_rows, {100, 331, 334, 340}, 16, 1, stream);
+    check_low_rank<T>(n_rows, {41, 82}, 3, 3, stream);
+  }
+  // No update at all.
+  const auto y = rounded<T>(uniform(60, 7, -2, 2));
+  OnDevice<T> dy(y, stream), zero(std::vector<float>(60, 0.0f), stream);
+  gpu::add_residual({}, dy.data(), 5, 12, zero.data(), stream.get());
+  CHECK(test::same_bits(zero.values(), y));
+}
+
+template <typename T>
+void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gpu::Stream& stream) {
+  constexpr std::int32_t kKeyHeads = 2, kValueHeads = 6, kWidth = 4;
+  const std::int64_t channels = 2 * kKeyHeads * dk + kValueHeads * dv, stride = channels + 9;
+  const std::int64_t n_rows = forest.n_rows();
+  const auto x = rounded<T>(uniform(n_rows * stride, 1, -2, 2));
+  const auto taps = uniform(kWidth * channels, 2, -1, 1);
+  const std::vector<Run> runs = runs_of(forest);
+  std::vector<double> expected(static_cast<std::size_t>(n_rows * channels));
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    const std::vector<std::int64_t> chain = chain_rows(runs, run);
+    for (std::int64_t i = 0; i < runs[run].n_rows; ++i) {
+      const std::int64_t place = runs[run].n_before + i;
+      double* out = expected.data() + (runs[run].row_begin + i) * channels;
+      for (std::int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (std::int64_t j = 0; j < kWidth; ++j) {
+          const std::int64_t from = place - (kWidth - 1 - j);
+          if (from < 0) continue;
+          sum += at(x, chain[static_cast<std::size_t>(from)] * stride + c) * at(taps, j * channels + c);
+        }
+        out[c] = static_cast<double>(rounded<T>(static_cast<float>(sum * sigmoid(sum))));
+      }
+      for (std::int64_t h = 0; h < 2 * kKeyHeads; ++h) {
+        double sum = 1e-6;
+        for (std::int64_t d = 0; d < dk; ++d) sum += std::pow(out[h * dk + d], 2);
+        for (std::int64_t d = 0; d < dk; ++d) out[h * dk + d] /= std::sqrt(sum);
+      }
+    }
+  }
+  const auto previous = test::on_device(gpu::plan_pass(forest, kWidth).previous, stream);
+  OnDevice<T> dx(x, stream), y(n_rows * channels, stream);
+  OnDevice<float> dtaps(taps, stream);
+  gpu::causal_conv({.n_rows = n_rows,
+                    .x_stride = stride,
+                    .n_key_heads = kKeyHeads,
+                    .n_value_heads = kValueHeads,
+                    .key_dim = dk,
+                    .value_dim = dv,
+                    .width = kWidth,
+                    .taps = dtaps.data(),
+                    .previous = previous.data()},
+                   dx.data(), y.data(), stream.get());
+  // The first rounding may fall to the other side.
+  CHECK(test::rms_ratio(y.values(), expected) <= 1e-6 + Stored<T>::kHalfStep);
+}
+
+TEST_CASE_TEMPLATE("the convolution over chains", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const auto& [name, forest] : test::odd_forests()) {
+    CAPTURE(name);
+    check_conv<T>(forest, 8, 20, stream);
+    check_conv<T>(forest, 128, 128, stream);
+  }
+}
+
+TEST_CASE_TEMPLATE("the gated norm", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const std::int64_t n_rows : kRowCounts) {
+    for (const std::int32_t width : {20, 128}) {
+      constexpr std::int32_t kHeads = 11;
+      const std::int64_t n = n_rows * kHeads * width, stride = kHeads * width + 3;
+      const auto core = rounded<T>(uniform(n, 1, -2, 2));
+      const auto z = rounded<T>(uniform(n_rows * stride, 2, -4, 4));
+      const auto factor = uniform(width, 3, 0.5, 1.5);
+      std::vector<double> expected;
+      for (std::int64_t head = 0; head < n_rows * kHeads; ++head) {
+        double sum = 0;
+        for (std::int64_t d = 0; d < width; ++d) sum += std::pow(at(core, head * width + d), 2);
+        for (std::int64_t d = 0; d < width; ++d) {
+          const double gate = at(z, head / kHeads * stride + head % kHeads * width + d);
+          expected.push_back(at(core, head * width + d) / std::sqrt(sum / width + 1e-6) *
+                             at(factor, d) * gate * sigmoid(gate));
+        }
+      }
+      OnDevice<T> dcore(core, stream), dz(z, stream), y(n, stream);
+      OnDevice<float> dfactor(factor, stream);
+      gpu::gated_norm(dcore.data(), dz.data(), stride, dfactor.data(), 1e-6f, n_rows, kHeads, width,
+                      y.data(), stream.get());
+      close<T>(y.values(), expected, 1e-6);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("norm and rotation of heads", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const auto& [n_rows, width, half] :
+       {std::tuple{1, 12, 4}, std::tuple{65, 32, 4}, std::tuple{130, 256, 32}}) {
+    constexpr std::int32_t kHeads = 6, kKvHeads = 2;
+    const std::int64_t stride = (2 * kHeads + 2 * kKvHeads) * width;
+    const auto x = rounded<T>(uniform(n_rows * stride, 1, -2, 2));
+    const auto q_factor = uniform(width, 2, 0.5, 1.5), k_factor = uniform(width, 3, 0.5, 1.5);
+    std::vector<std::int32_t> positions, axes;
+    std::vector<float> frequency;
+    for (int i = 0; i < 3 * n_rows; ++i) positions.push_back(i * 7 % 4001);
+    for (int i = 0; i < half; ++i) {
+      axes.push_back(i % 3);
+      frequency.push_back(std::pow(1e7f, -static_cast<float>(i) / static_cast<float>(half)));
+    }
+    std::vector<double> q, k;
+    for (std::int64_t r = 0; r < n_rows; ++r) {
+      for (std::int64_t h = 0; h < kHeads + kKvHeads; ++h) {
+        const std::int64_t begin =
+            r * stride + (h < kHeads ? 2 * h : 2 * kHeads + h - kHeads) * width;
+        double sum = 0;
+        for (std::int64_t d = 0; d < width; ++d) sum += std::pow(at(x, begin + d), 2);
+        std::vector<double> head;
+        for (std::int64_t d = 0; d < width; ++d) {
+          const double y = at(x, begin + d) / std::sqrt(sum / width + 1e-6) *
+                           at(h < kHeads ? q_factor : k_factor, d);
+          head.push_back(static_cast<double>(rounded<T>(static_cast<float>(y))));
+        }
+        for (std::int64_t i = 0; i < half; ++i) {
+          const auto f = static_cast<std::size_t>(i);
+          const float angle =
+              static_cast<float>(positions[static_cast<std::size_t>(3 * r + axes[f])]) * frequency[f];
+          const double c = std::cos(static_cast<double>(angle));
+          const double s = std::sin(static_cast<double>(angle));
+          const auto other = static_cast<std::size_t>(i + half);
+          const double a = head[f], b = head[other];
+          head[f] = a * c - b * s;
+          head[other] = b * c + a * s;
+        }
+        auto& to = h < kHeads ? q : k;
+        to.insert(to.end(), head.begin(), head.end());
+      }
+    }
+    const auto dpositions = test::on_device(positions, stream), daxes = test::on_device(axes, stream);
+    OnDevice<float> dfrequency(frequency, stream), cosine(n_rows * half, stream),
+        sine(n_rows * half, stream), dq_factor(q_factor, stream), dk_factor(k_factor, stream);
+    OnDevice<T> dx(x, stream), dq(n_rows * kHeads * width, stream),
+        dk(n_rows * kKvHeads * width, stream);
+    gpu::rotary_table(dpositions.data(), dfrequency.data(), daxes.data(), n_rows, half,
+                      cosine.data(), sine.data(), stream.get());
+    gpu::norm_and_rotate({.n_rows = n_rows,
+                          .stride = stride,
+                          .n_heads = kHeads,
+                          .n_kv_heads = kKvHeads,
+                          .head_dim = width,
+                          .half = half,
+                          .eps = 1e-6f,
+                          .q_factor = dq_factor.data(),
+                          .k_factor = dk_factor.data(),
+                          .cosine = cosine.data(),
+                          .sine = sine.data()},
+                         dx.data(), dq.data(), dk.data(), stream.get());
+    CHECK(test::rms_ratio(dq.values(), q) <= 1e-6 + Stored<T>::kHalfStep);
+    CHECK(test::rms_ratio(dk.values(), k) <= 1e-6 + Stored<T>::kHalfStep);
+  }
+}
+
+}  // namespace
+}  // namespace jemm
