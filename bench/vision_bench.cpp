@@ -1,5 +1,5 @@
-// Time of the CUDA vision tower and of its kernels: vision_bench DIR, where DIR/base/config.json and
-// DIR/adapter describe a model whose weights are made by the formula.
+// Time of the CUDA vision tower and of its kernels: vision_bench DIR, where DIR/base/config.json
+// and DIR/adapter describe a model whose weights are made by the formula.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -87,38 +87,48 @@ void time_kernels(const VisionConfig& config, std::int32_t n_rows, std::int32_t 
     return static_cast<double>(n_values) * static_cast<double>(sizeof(T));
   };
 
-  print("attend_images", device_ms(stream, [&] {
-          attend_images(ImageAttention<T>{.qkv = qkv.data(),
+  print("attend_images",
+        device_ms(stream,
+                  [&] {
+                    attend_images(
+                        ImageAttention<T>{.qkv = qkv.data(),
                                           .tiles = device_tiles.data(),
                                           .n_tiles = static_cast<std::int64_t>(tiles.size()),
                                           .n_heads = config.n_heads,
                                           .head_dim = head_dim,
                                           .attended = y.data()},
                         stream.get());
-        }),
+                  }),
         4.0 * static_cast<double>(n) * static_cast<double>(n * width), 0);
-  print("rotate_patches", device_ms(stream, [&] {
-          rotate_patches(device_places.data(), device_turns.data(), qkv.data(), n, config.n_heads,
-                         head_dim, stream.get());
-        }),
+  print("rotate_patches",
+        device_ms(stream,
+                  [&] {
+                    rotate_patches(device_places.data(), device_turns.data(), qkv.data(), n,
+                                   config.n_heads, head_dim, stream.get());
+                  }),
         0, bytes(4 * n * width));
-  print("layer_norm with sum", device_ms(stream, [&] {
-          layer_norm(LayerNorm<T>{.x = x.data(),
-                                  .update = update.data(),
-                                  .weight = weight.data(),
-                                  .bias = weight.data(),
-                                  .eps = 1e-6f,
-                                  .y = y.data()},
-                     n, width, stream.get());
-        }),
+  print("layer_norm with sum",
+        device_ms(stream,
+                  [&] {
+                    layer_norm(LayerNorm<T>{.x = x.data(),
+                                            .update = update.data(),
+                                            .weight = weight.data(),
+                                            .bias = weight.data(),
+                                            .eps = 1e-6f,
+                                            .y = y.data()},
+                               n, width, stream.get());
+                  }),
         0, bytes(4 * n * width));
-  print("gelu_tanh", device_ms(stream, [&] {
-          gelu_tanh(inner.data(), n * config.intermediate_size, stream.get());
-        }),
+  print("gelu_tanh",
+        device_ms(stream,
+                  [&] { gelu_tanh(inner.data(), n * config.intermediate_size, stream.get()); }),
         0, bytes(2 * n * config.intermediate_size));
-  print("add_positions", device_ms(stream, [&] {
-          add_positions(grid.data(), 48, device_places.data(), x.data(), n, width, stream.get());
-        }),
+  print("add_positions",
+        device_ms(stream,
+                  [&] {
+                    add_positions(grid.data(), 48, device_places.data(), x.data(), n, width,
+                                  stream.get());
+                  }),
         0, bytes(6 * n * width));
 }
 
@@ -128,10 +138,9 @@ void time_tower(const Checkpoint& checkpoint) {
   Gemms gemms;
   Loader loader(checkpoint);
   VisionTower<T> tower(loader, gemms, stream);
-  const std::int64_t n_values = checkpoint.config().vision.n_channels *
-                                checkpoint.config().vision.temporal_patch_size *
-                                checkpoint.config().vision.patch_size *
-                                checkpoint.config().vision.patch_size;
+  const std::int64_t n_values =
+      checkpoint.config().vision.n_channels * checkpoint.config().vision.temporal_patch_size *
+      checkpoint.config().vision.patch_size * checkpoint.config().vision.patch_size;
   struct Shape {
     const char* name;
     std::size_t n_images;
@@ -140,8 +149,7 @@ void time_tower(const Checkpoint& checkpoint) {
   for (const Shape& shape : {Shape{"tower, 1280x800", 1, 50, 80},
                              {"tower, 4 of 640x480", 4, 30, 40},
                              {"tower, 256x256", 1, 16, 16}}) {
-    std::vector<float> values(
-        static_cast<std::size_t>(shape.n_rows * shape.n_columns * n_values));
+    std::vector<float> values(static_cast<std::size_t>(shape.n_rows * shape.n_columns * n_values));
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = (static_cast<float>((7919 * i + 31 * i / 1000) % 256) - 127.5f) / 127.5f;
     }

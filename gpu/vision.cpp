@@ -30,7 +30,9 @@ void check_grid(const ImagePatches& image, const VisionConfig& config, std::int6
   }
 }
 
-std::int64_t n_patches(const ImagePatches& image) { return image.grid_thw[1] * image.grid_thw[2]; }
+std::int64_t n_patches(const ImagePatches& image) {
+  return image.grid_thw[1] * image.grid_thw[2];
+}
 
 /// The places of an image's patches in their order: [rows / merge, columns / merge, merge, merge].
 void add_places(const ImagePatches& image, std::int64_t merge, std::vector<PatchPlace>& places) {
@@ -53,8 +55,8 @@ std::vector<Turn> make_turns(const VisionConfig& config, std::int64_t n) {
   std::vector<float> frequencies;
   for (std::int64_t i = 0; i < quarter; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(half);
-    frequencies.push_back(1.0f / static_cast<float>(std::pow(config.rope_theta,
-                                                             static_cast<double>(exponent))));
+    frequencies.push_back(
+        1.0f / static_cast<float>(std::pow(config.rope_theta, static_cast<double>(exponent))));
   }
   std::vector<Turn> turns;
   for (std::int64_t coordinate = 0; coordinate < n; ++coordinate) {
@@ -205,8 +207,8 @@ void VisionTower<T>::hand_out(std::span<const ImagePatches> images, Rows& result
   const T* from = merged_.data();
   for (const ImagePatches& image : images) {
     const std::int64_t n_rows = n_patches(image) / patches_a_row();
-    const auto rows = std::make_shared<CudaVisionRows>(
-        memory_, n_rows, config_.out_hidden_size, element_of<T>());
+    const auto rows =
+        std::make_shared<CudaVisionRows>(memory_, n_rows, config_.out_hidden_size, element_of<T>());
     copy_on_device(rows->values(), from, rows->size_bytes(), stream_);
     from += n_rows * config_.out_hidden_size;
     results.push_back(rows);

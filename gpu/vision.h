@@ -57,12 +57,12 @@ class VisionTower {
   DeviceArray<Turn> turns_;  // [coordinate, head_dim / 4]
 
   // Activations, kept from call to call.
-  DeviceArray<float> values_;                // [P, values of a patch]
-  DeviceArray<T> patches_;                   // the same, rounded; unused where T is float
-  DeviceArray<T> x_, normed_, update_;       // [P, Dimg]
-  DeviceArray<T> qkv_;                       // [P, 3, Himg, head_dim]
-  DeviceArray<T> inner_;                     // [P, Fimg], then [P / M, M Dimg]
-  DeviceArray<T> merged_;                    // [P / M, D]
+  DeviceArray<float> values_;           // [P, values of a patch]
+  DeviceArray<T> patches_;              // the same, rounded; unused where T is float
+  DeviceArray<T> x_, normed_, update_;  // [P, Dimg]
+  DeviceArray<T> qkv_;                  // [P, 3, Himg, head_dim]
+  DeviceArray<T> inner_;                // [P, Fimg], then [P / M, M Dimg]
+  DeviceArray<T> merged_;               // [P / M, D]
 };
 
 }  // namespace jemm::gpu

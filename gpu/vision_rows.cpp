@@ -58,7 +58,9 @@ CudaVisionRows::CudaVisionRows(std::shared_ptr<RowMemory> memory, std::int64_t n
       element_(element),
       bytes_(memory_->take(size_bytes())) {}
 
-CudaVisionRows::~CudaVisionRows() { memory_->give_back(std::move(bytes_)); }
+CudaVisionRows::~CudaVisionRows() {
+  memory_->give_back(std::move(bytes_));
+}
 
 std::size_t CudaVisionRows::size_bytes() const {
   return static_cast<std::size_t>(n_rows_ * width_) * dtype_size(dtype_of(element_));

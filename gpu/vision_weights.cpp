@@ -63,9 +63,9 @@ VisionWeights<T> load_vision_weights(Loader& loader) {
   const std::int64_t width = config.hidden_size;
   const std::int64_t merged = config.merge_size * config.merge_size * width;
   VisionWeights<T> weights;
-  weights.patch_embed = linear(tower + "patch_embed.proj", width,
-                               config.n_channels * config.temporal_patch_size *
-                                   config.patch_size * config.patch_size);
+  weights.patch_embed = linear(
+      tower + "patch_embed.proj", width,
+      config.n_channels * config.temporal_patch_size * config.patch_size * config.patch_size);
   weights.position_grid = tensors.at(tower + "pos_embed.weight");
   for (std::int64_t i = 0; i < config.depth; ++i) {
     const std::string name = fmt::format("{}blocks.{}.", tower, i);

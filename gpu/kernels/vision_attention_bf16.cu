@@ -19,8 +19,8 @@ constexpr int kStepKeys = 32;  // whose scores are in registers at a time
 template <int kWidth>
 struct HeadShape {
   static constexpr int kDepth = (kWidth + 15) / 16 * 16;  // values of a row, with zeros behind
-  static constexpr int kStride = kDepth + 8;  // an odd number of 16 bytes: no bank conflicts
-  static constexpr int kStage = kKeys * kStride;          // of keys, or of values
+  static constexpr int kStride = kDepth + 8;      // an odd number of 16 bytes: no bank conflicts
+  static constexpr int kStage = kKeys * kStride;  // of keys, or of values
   static constexpr int kSlices = kDepth / 16;
   static constexpr int kOutputTiles = kWidth / 8;
   static constexpr std::size_t kSharedBytes = 4 * kStage * sizeof(bf16);
@@ -57,9 +57,25 @@ template <int kWidth>
 struct WarpState {
   std::uint32_t queries[kQueryTiles][HeadShape<kWidth>::kSlices][4];
   float output[kQueryTiles][HeadShape<kWidth>::kOutputTiles][4] = {};
-  float largest[kQueryTiles][2];  // score
+  float largest[kQueryTiles][2];   // score
   float sum[kQueryTiles][2] = {};  // of this lane's columns only
 };
+
+template <int kWidth>
+__device__ void take_queries(WarpState<kWidth>& state, const bf16* queries) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t) {
+    const bf16* const row =
+        queries + (warp * kQueriesAWarp + t * 16 + lane % 16) * HeadShape<kWidth>::kStride +
+        lane / 16 * 8;
+#pragma unroll
+    for (int slice = 0; slice < HeadShape<kWidth>::kSlices; ++slice) {
+      load_matrices(state.queries[t][slice], row + slice * 16);
+    }
+    state.largest[t][0] = state.largest[t][1] = -INFINITY;
+  }
+}
 
 using Scores = float[kQueryTiles][kStepKeys / 8][4];
 
@@ -78,6 +94,21 @@ __device__ void multiply_keys(const WarpState<kWidth>& state, const bf16* keys, 
       for (int t = 0; t < kQueryTiles; ++t) {
         multiply_add(scores[t][2 * pair], state.queries[t][slice], b[0], b[1]);
         multiply_add(scores[t][2 * pair + 1], state.queries[t][slice], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Keys from n_valid on are behind the image's last patch.
+__device__ void hide_keys(Scores& scores, int n_valid) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t) {
+#pragma unroll
+    for (int n = 0; n < kStepKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (n * 8 + lane % 4 * 2 + i % 2 >= n_valid) scores[t][n][i] = -INFINITY;
       }
     }
   }
@@ -120,7 +151,8 @@ __device__ void soften(WarpState<kWidth>& state, Scores& scores, float factor) {
 }
 
 template <int kWidth>
-__device__ void multiply_values(WarpState<kWidth>& state, const bf16* values, const Scores& weights) {
+__device__ void multiply_values(WarpState<kWidth>& state, const bf16* values,
+                                const Scores& weights) {
   using Shape = HeadShape<kWidth>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bf16* const row = values + lane % 16 * Shape::kStride + lane / 16 * 8;
@@ -147,6 +179,33 @@ __device__ void multiply_values(WarpState<kWidth>& state, const bf16* values, co
   }
 }
 
+template <int kWidth>
+__device__ void write_output(const WarpState<kWidth>& state, const ImageTile& tile, int width,
+                             int head, int head_dim, bf16* attended) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = state.sum[t][half];
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const int query = tile.first_query + warp * kQueriesAWarp + t * 16 + half * 8 + lane / 4;
+      if (query >= tile.n_patches) continue;
+      bf16* const to =
+          attended + (std::int64_t{tile.image_begin} + query) * width + head * head_dim;
+#pragma unroll
+      for (int n = 0; n < HeadShape<kWidth>::kOutputTiles; ++n) {
+        const int d = n * 8 + lane % 4 * 2;
+        if (d < head_dim) {
+          *reinterpret_cast<std::uint32_t*>(to + d) =
+              pack_pair(state.output[t][n][2 * half] / sum, state.output[t][n][2 * half + 1] / sum);
+        }
+      }
+    }
+  }
+}
+
 // A block: one tile of queries and one head; a warp: 32 of the queries.
 template <int kWidth, bool kIsWhole>
 __global__ void __launch_bounds__(kThreads)
@@ -156,7 +215,6 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ __align__(16) bf16 stages[];  // [2][keys, values]
   const ImageTile tile = tiles[blockIdx.x];
   const int head = static_cast<int>(blockIdx.y), width = n_heads * head_dim;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t stride = std::int64_t{3} * width;
   const bf16* const image = qkv + tile.image_begin * stride + head * head_dim;
   const auto stage_of = [&](int step) { return stages + (step + 1) % 2 * 2 * Shape::kStage; };
@@ -177,22 +235,13 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
 
   WarpState<kWidth> state;
-#pragma unroll
-  for (int t = 0; t < kQueryTiles; ++t) {
-    const bf16* const row =
-        stages + (warp * kQueriesAWarp + t * 16 + lane % 16) * Shape::kStride + lane / 16 * 8;
-#pragma unroll
-    for (int slice = 0; slice < Shape::kSlices; ++slice) {
-      load_matrices(state.queries[t][slice], row + slice * 16);
-    }
-    state.largest[t][0] = state.largest[t][1] = -INFINITY;
-  }
+  take_queries(state, stages);
   __syncthreads();  // the queries' place becomes the second stage
 
   const int n_steps = (tile.n_patches + kKeys - 1) / kKeys;
   for (int step = 0; step < n_steps; ++step) {
-    if (step + 1 < n_steps) load_stage(step + 1);
     if (step + 1 < n_steps) {
+      load_stage(step + 1);
       wait_copies<1>();
     } else {
       wait_copies<0>();
@@ -205,40 +254,14 @@ __global__ void __launch_bounds__(kThreads)
       if (n_valid <= 0) break;
       Scores scores = {};
       multiply_keys(state, keys + part * Shape::kStride, scores);
-      if (n_valid < kStepKeys) {
-#pragma unroll
-        for (int i = 0; i < kQueryTiles * kStepKeys / 2; ++i) {
-          const int t = i / (kStepKeys / 2), n = i / 4 % (kStepKeys / 8);
-          if (n * 8 + lane % 4 * 2 + i % 2 >= n_valid) scores[t][n][i % 4] = -INFINITY;
-        }
-      }
+      if (n_valid < kStepKeys) hide_keys(scores, n_valid);
       soften(state, scores, factor);
       multiply_values(state, keys + Shape::kStage + part * Shape::kStride, scores);
     }
     __syncthreads();  // this stage is filled next
   }
 
-#pragma unroll
-  for (int t = 0; t < kQueryTiles; ++t) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float sum = state.sum[t][half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      const int query =
-          tile.first_query + warp * kQueriesAWarp + t * 16 + half * 8 + lane / 4;
-      if (query >= tile.n_patches) continue;
-      bf16* const to = attended + (std::int64_t{tile.image_begin} + query) * width + head * head_dim;
-#pragma unroll
-      for (int n = 0; n < Shape::kOutputTiles; ++n) {
-        const int d = n * 8 + lane % 4 * 2;
-        if (d < head_dim) {
-          *reinterpret_cast<std::uint32_t*>(to + d) = pack_pair(
-              state.output[t][n][2 * half] / sum, state.output[t][n][2 * half + 1] / sum);
-        }
-      }
-    }
-  }
+  write_output(state, tile, width, head, head_dim, attended);
 }
 
 template <int kWidth, bool kIsWhole>
@@ -249,8 +272,8 @@ void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
                                   static_cast<int>(kBytes)),
              "attend_images");
   constexpr double kLn2 = 0.69314718055994531;
-  const auto factor = static_cast<float>(
-      1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
+  const auto factor =
+      static_cast<float>(1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   kernel<<<grid, kThreads, kBytes, stream>>>(op.qkv, op.tiles, static_cast<int>(op.n_heads),
                                              static_cast<int>(op.head_dim), factor, op.attended);

@@ -39,7 +39,8 @@ __device__ void load_straight(const float* from, std::int64_t stride, int n_vali
 }
 
 // scores[i][j] = sum of x[d][i] y[d][j] over d; x and y point at a thread's 4 rows and 4 columns.
-__device__ void multiply_turned(const float* x, const float* y, int head_dim, float (&scores)[4][4]) {
+__device__ void multiply_turned(const float* x, const float* y, int head_dim,
+                                float (&scores)[4][4]) {
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 4; ++j) scores[i][j] = 0;
   }
@@ -63,7 +64,8 @@ __global__ void __launch_bounds__(kThreads)
   const int first_query = tile.first_query + static_cast<int>(blockIdx.x % kParts) * kSide;
   if (first_query >= tile.n_patches) return;
   const int head = static_cast<int>(blockIdx.y), width = n_heads * head_dim;
-  const int across = static_cast<int>(threadIdx.x) % kGroup, down = static_cast<int>(threadIdx.x) / kGroup * 4;
+  const int across = static_cast<int>(threadIdx.x) % kGroup,
+            down = static_cast<int>(threadIdx.x) / kGroup * 4;
   extern __shared__ __align__(16) float shared[];
   float* q = shared;                        // [head_dim][64 queries]
   float* k = q + head_dim * kStride;        // [head_dim][64 keys]

@@ -20,7 +20,8 @@ __device__ AxisTaps axis_taps(int index, int size, int side) {
   const float below = floorf(at);
   const int entry = static_cast<int>(below);
   const float above = at - below;
-  return {{min(entry, side - 1), min(entry + 1, side - 1)}, {1.0f - above, 1.0f - fabsf(above - 1.0f)}};
+  return {{min(entry, side - 1), min(entry + 1, side - 1)},
+          {1.0f - above, 1.0f - fabsf(above - 1.0f)}};
 }
 
 // A block a patch.

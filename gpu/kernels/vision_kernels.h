@@ -16,8 +16,8 @@ struct PatchPlace {
   std::int32_t n_rows = 0, n_columns = 0;
 };
 
-/// Queries of one image that a block of threads answers: up to kImageQueries rows from `first_query`
-/// on. Keys are all patches of the image.
+/// Queries of one image that a block of threads answers: up to kImageQueries rows from
+/// `first_query` on. Keys are all patches of the image.
 struct ImageTile {
   std::int32_t image_begin = 0, n_patches = 0;  // rows of the packed matrix
   std::int32_t first_query = 0;                 // counted from image_begin
@@ -34,8 +34,9 @@ template <typename T>
 void add_positions(const T* grid, std::int64_t side, const PatchPlace* places, T* x,
                    std::int64_t n_patches, std::int64_t width, StreamHandle stream);
 
-/// x += update where it is given, then y = (x - mean) / sqrt(variance + eps) * weight + bias, row by
-/// row: [n_rows, width], width at most kMaxNormWidth. y is no other operand. Reference: torch.nn.LayerNorm.
+/// x += update where it is given, then y = (x - mean) / sqrt(variance + eps) * weight + bias, row
+/// by row: [n_rows, width], width at most kMaxNormWidth. y is no other operand. Reference:
+/// torch.nn.LayerNorm.
 template <typename T>
 struct LayerNorm {
   T* x = nullptr;
@@ -46,7 +47,8 @@ struct LayerNorm {
   T* y = nullptr;
 };
 template <typename T>
-void layer_norm(const LayerNorm<T>& op, std::int64_t n_rows, std::int64_t width, StreamHandle stream);
+void layer_norm(const LayerNorm<T>& op, std::int64_t n_rows, std::int64_t width,
+                StreamHandle stream);
 
 /// Cosine and sine of coordinate times frequency.
 struct Turn {
@@ -60,8 +62,8 @@ template <typename T>
 void rotate_patches(const PatchPlace* places, const Turn* turns, T* qkv, std::int64_t n_patches,
                     std::int64_t n_heads, std::int64_t head_dim, StreamHandle stream);
 
-/// attended = softmax(q k^T / sqrt(w)) v, head by head, every query against its whole image. Softmax
-/// is float32; its values are rounded to T before they meet v. w is even and at most
+/// attended = softmax(q k^T / sqrt(w)) v, head by head, every query against its whole image.
+/// Softmax is float32; its values are rounded to T before they meet v. w is even and at most
 /// kMaxVisionHeadDim.
 template <typename T>
 struct ImageAttention {

@@ -17,7 +17,9 @@ __device__ inline void copy_16(void* to, const void* from, bool is_there) {
                "l"(from), "r"(is_there ? 16 : 0)
                : "memory");
 }
-__device__ inline void close_copies() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
+__device__ inline void close_copies() {
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
 /// Waits for all but the last kOpen groups of this thread's copies.
 template <int kOpen>
 __device__ void wait_copies() {

@@ -60,14 +60,15 @@ __global__ void layer_norm_kernel(LayerNorm<T> op, std::int64_t n_rows, int widt
 }  // namespace
 
 template <typename T>
-void layer_norm(const LayerNorm<T>& op, std::int64_t n_rows, std::int64_t width, StreamHandle stream) {
+void layer_norm(const LayerNorm<T>& op, std::int64_t n_rows, std::int64_t width,
+                StreamHandle stream) {
   if (n_rows == 0) return;
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t rows = std::min<std::int64_t>(kRowsABlock, kSharedBytes / row_bytes);
   const dim3 block(kWarp, static_cast<unsigned>(rows));
   const auto bytes = static_cast<std::size_t>(rows * row_bytes);
-  const auto launch = width % kWide<T> == 0 ? layer_norm_kernel<T, kWide<T>>
-                                            : layer_norm_kernel<T, 1>;
+  const auto launch =
+      width % kWide<T> == 0 ? layer_norm_kernel<T, kWide<T>> : layer_norm_kernel<T, 1>;
   launch<<<blocks_for(n_rows, rows), block, bytes, stream>>>(op, n_rows, static_cast<int>(width));
   check_launch("layer_norm");
 }

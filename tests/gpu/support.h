@@ -37,14 +37,14 @@ struct Stored<float> {
   using Bits = float;
   static float store(float x) { return x; }
   static float load(float x) { return x; }
-  static constexpr double kHalfStep = 6e-8;  // relative
+  static constexpr double kHalfStep = 0x1p-24;  // relative, at the most
 };
 template <>
 struct Stored<bf16> {
   using Bits = std::uint16_t;
   static std::uint16_t store(float x) { return float_to_bf16(x); }
   static float load(std::uint16_t x) { return bf16_to_float(x); }
-  static constexpr double kHalfStep = 0.00391 / 2;
+  static constexpr double kHalfStep = 0x1p-8;
 };
 
 /// x as a stored T reads it back.

@@ -150,9 +150,9 @@ TEST_CASE_TEMPLATE("learned positions are resampled corner to corner", T, float,
     for (std::size_t i = 0; i < x.size(); ++i) {
       const auto patch = static_cast<std::int64_t>(i) / kWidth;
       const auto channel = static_cast<std::int64_t>(i) % kWidth;
-      want.push_back(static_cast<double>(x[i]) +
-                     position(grid, kSide, kWidth, places[static_cast<std::size_t>(patch)],
-                              channel));
+      want.push_back(static_cast<double>(x[i]) + position(grid, kSide, kWidth,
+                                                          places[static_cast<std::size_t>(patch)],
+                                                          channel));
     }
     const std::vector<float> got = device_x.values();
     // A coordinate of up to 47 has 4e-6 of rounding; a position of up to 1 is rounded on its own.
@@ -207,7 +207,7 @@ TEST_CASE_TEMPLATE("rows turn the first half of the angles, columns the second",
 struct AttentionCase {
   std::vector<std::int64_t> lengths;  // of the images
   std::int64_t n_heads = 0, head_dim = 0;
-  float size = 2;     // of queries and keys
+  float size = 2;    // of queries and keys
   double slack = 1;  // how much more float32 may miss by
 };
 
@@ -318,8 +318,8 @@ TEST_CASE_TEMPLATE("attention over the patches of each image", T, float, bf16) {
   }
   check_attention<T>({.lengths = {24, 100, 8192}, .n_heads = 2, .head_dim = 72}, stream);
   // Scores of hundreds, with 1e-4 of rounding: the softmax mostly picks one key.
-  check_attention<T>(
-      {.lengths = {200, 300}, .n_heads = 2, .head_dim = 72, .size = 20, .slack = 50}, stream);
+  check_attention<T>({.lengths = {200, 300}, .n_heads = 2, .head_dim = 72, .size = 20, .slack = 50},
+                     stream);
 }
 
 TEST_CASE_TEMPLATE("an image's attention does not see its neighbours", T, float, bf16) {

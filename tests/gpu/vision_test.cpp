@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
@@ -70,10 +71,17 @@ std::vector<float> floats_of(const SafetensorsFile& file, const std::string& nam
   return values;
 }
 
+// What FP32 allows; or a share more than `noise`, the worst RMS ratio of the reference's own tower
+// in BF16 (Transformers 5.17.0, PyTorch on a CPU) on the same images.
+template <typename T>
+double budget(double noise) {
+  return sizeof(T) == 2 ? 1.2 * noise : 1e-5;
+}
+
 // The merged rows of every request with images in a golden directory.
 template <typename T>
-void check_golden(const std::string& name, const Checkpoint& checkpoint,
-                  const std::string& fixture, double budget, std::size_t n_expected) {
+void check_golden(const std::string& name, const Checkpoint& checkpoint, const std::string& fixture,
+                  double noise, std::size_t n_expected) {
   Tower<T> tower(checkpoint);
   const std::string directory = kSource + "/golden/" + name;
   const SafetensorsFile stages(map_file(directory + "/stages.safetensors"), name);
@@ -92,7 +100,7 @@ void check_golden(const std::string& name, const Checkpoint& checkpoint,
     }
     const std::string key = record.at("id").get<std::string>() + "/0/" + std::string(kVisionStage);
     const double ratio = test::rms_ratio(rows, floats_of(stages, key));
-    CHECK_MESSAGE(ratio <= budget, key);
+    CHECK_MESSAGE(ratio <= budget<T>(noise), key);
     worst = std::max(worst, ratio);
     ++n_requests;
   }
@@ -101,17 +109,13 @@ void check_golden(const std::string& name, const Checkpoint& checkpoint,
   CHECK(n_requests == n_expected);
 }
 
-// What FP32 allows; and for BF16 somewhat more than its rounding of every activation makes of it.
-template <typename T>
-constexpr double kBudget = sizeof(T) == 2 ? 3e-2 : 1e-5;
-
 TEST_CASE_TEMPLATE("the tower follows the reference", T, float, bf16) {
   if (!test::has_device()) return;
   const std::string tiny = kSource + "/fixtures/tiny-a", demo = kSource + "/fixtures/demo";
-  check_golden<T>("image-fp32-cpu", *open_checkpoint(files_in(tiny)), "tiny-a", kBudget<T>, 34);
+  check_golden<T>("image-fp32-cpu", *open_checkpoint(files_in(tiny)), "tiny-a", 0.00846, 34);
   check_golden<T>("synthetic-tiny-a-fp32-cpu", *open_synthetic(files_in(tiny), 1), "tiny-a",
-                  kBudget<T>, 2);
-  check_golden<T>("demo-fp32-cpu", *open_checkpoint(files_in(demo)), "demo", kBudget<T>, 20);
+                  0.00634, 2);
+  check_golden<T>("demo-fp32-cpu", *open_checkpoint(files_in(demo)), "demo", 0.00179, 20);
 }
 
 struct SmallImage {
@@ -222,7 +226,8 @@ TEST_SUITE("extra") {
     const SafetensorsFile golden(map_file(kSource + "/golden/vision-27b.safetensors"),
                                  "vision-27b.safetensors");
     Tower<T> tower(*checkpoint);
-    for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{4, 6}, {2, 50}}) {
+    for (const auto& [rows, columns, noise] :
+         std::vector<std::tuple<int, int, double>>{{4, 6, 0.0127}, {2, 50, 0.0116}}) {
       std::vector<float> values(static_cast<std::size_t>(rows * columns) * 1536);
       for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = (static_cast<float>((7919 * i + 31 * i / 1000) % 256) - 127.5f) / 127.5f;
@@ -231,7 +236,7 @@ TEST_SUITE("extra") {
       const auto name = std::to_string(rows) + "x" + std::to_string(columns);
       const double ratio = test::rms_ratio(ours.front(), floats_of(golden, name));
       MESSAGE(name << (sizeof(T) == 2 ? ", BF16: " : ", FP32: ") << "RMS ratio " << ratio);
-      CHECK(ratio <= kBudget<T>);
+      CHECK(ratio <= budget<T>(noise));
     }
   }
 }
