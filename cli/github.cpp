@@ -1,6 +1,5 @@
+// Annotations and the step summary, where Actions looks for them.
 #include "github.h"
-
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -29,11 +28,6 @@ void publish_on_github(const Report& report) {
   file << github_summary(report, static_cast<std::size_t>(kMaxSummaryBytes - used));
   file.close();
   if (!file) fail(ErrorKind::kIo, "cannot write {}", path);
-}
-
-bool wants_color() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
 }
 
 }  // namespace jemm::cli

@@ -9,7 +9,4 @@ namespace jemm::cli {
 /// (GITHUB_STEP_SUMMARY) holds already, within GitHub's limit.
 void publish_on_github(const Report& report);
 
-/// Whether standard output is a terminal and NO_COLOR is not set.
-bool wants_color();
-
 }  // namespace jemm::cli

@@ -1,3 +1,4 @@
+// The report directory, file by file.
 #include "parity_files.h"
 
 #include <fmt/format.h>
@@ -22,9 +23,11 @@ constexpr const char* kReportFiles[] = {"report.json", "report.md",       "repor
 constexpr const char* kJunitBody = ".junit.xml.body";
 constexpr const char* kQuestions = ".questions.jsonl";
 
-/// JSON has no number for NaN and infinity.
+/// JSON has no number for NaN and infinity: they stand as the texts that report.json has.
 std::string json_number(double value) {
-  return std::isfinite(value) ? python_float(value) : "null";
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  return python_float(value);
 }
 
 const AnswerComparison* find_answer(const CaseComparison& comparison, int question) {
@@ -130,8 +133,9 @@ void ReportFiles::add_question(const CaseComparison& comparison, const QuestionN
   questions_ << line << "]}\n";
 }
 
-void ReportFiles::add_error(const std::string& case_id, const std::string& what) {
-  junit_body_ << junit_.test_case(redact_ ? redacted_id(case_id) : case_id, "", 0, {}, what);
+void ReportFiles::add_finding(const Finding& finding) {
+  const Finding shown = redact_ ? redacted(finding) : finding;
+  junit_body_ << junit_.test_case(shown.case_id, "", 0, {shown});
 }
 
 void ReportFiles::write_file(const std::string& name, const std::string& text) {

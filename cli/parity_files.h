@@ -27,8 +27,8 @@ class ReportFiles {
   void write_gates(const std::string& gates_json);
   void add_case(const CaseComparison& comparison, const std::vector<Finding>& findings,
                 double seconds);
-  /// A case that could not be judged.
-  void add_error(const std::string& case_id, const std::string& what);
+  /// What is wrong beside the cases that were compared.
+  void add_finding(const Finding& finding);
   void finish(const Report& report);
 
  private:

@@ -1,3 +1,4 @@
+// The trials, and the table that they make.
 #include "self_test.h"
 
 #include <fmt/format.h>

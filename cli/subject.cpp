@@ -1,3 +1,4 @@
+// Both kinds of subject, and the check that they are of the golden's checkpoint.
 #include "subject.h"
 
 #include <fmt/format.h>
@@ -39,9 +40,8 @@ void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_
   }
   if (hashes.empty()) {
     log_line(
-        fmt::format("warning: {} names no file of this checkpoint, so nothing shows that it "
-                    "was made from it",
-                    golden.name()));
+        "warning: the golden names no file of this checkpoint, so nothing shows that it was made "
+        "from it");
   }
 }
 
@@ -86,6 +86,8 @@ class ModelSubject : public Subject {
     return side;
   }
 
+  bool is_fp32() const override { return true; }
+
   std::optional<double> threshold() const override {
     if (weights_ == nullptr) return std::nullopt;
     return weights_->decision().threshold;
@@ -109,6 +111,7 @@ class GoldenSubject : public Subject {
     return other_.find(reference.id);
   }
   Side side() const override { return golden_side(other_); }
+  bool is_fp32() const override { return other_.manifest().dtype == "float32"; }
 
  private:
   Golden& other_;
@@ -123,15 +126,17 @@ std::unique_ptr<Subject> open_model_subject(const ModelOptions& options, const s
 }
 
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden) {
-  const GoldenManifest& theirs = golden.manifest();
-  const GoldenManifest& ours = other.manifest();
-  const std::string difference = checkpoint_difference(
-      ours.checkpoint_sha256, ours.synthetic_seed, theirs.checkpoint_sha256, theirs.synthetic_seed);
-  if (!difference.empty()) {
-    fail(ErrorKind::kInput, "{} is of another checkpoint than {}: {}", other.name(), golden.name(),
-         difference);
-  }
+  check_same_checkpoint(other, golden);
   return std::make_unique<GoldenSubject>(other);
+}
+
+void check_same_checkpoint(const Golden& ours, const Golden& theirs) {
+  const std::string difference =
+      checkpoint_difference(ours.manifest().checkpoint_sha256, ours.manifest().synthetic_seed,
+                            theirs.manifest().checkpoint_sha256, theirs.manifest().synthetic_seed);
+  if (difference.empty()) return;
+  fail(ErrorKind::kInput, "{} is of another checkpoint than {}: {}", ours.name(), theirs.name(),
+       difference);
 }
 
 Side golden_side(const Golden& golden) {

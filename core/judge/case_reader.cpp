@@ -106,6 +106,7 @@ ImageRecord read_image(const Field& field) {
       if (i == image.grid_thw.size()) grid->refuse("has more than three entries");
       image.grid_thw[i++] = entry.integer<std::int64_t>();
     });
+    if (i < image.grid_thw.size()) grid->refuse("has less than three entries");
   }
   image.pixel_values_sha256 = optional_text(field, "pixel_values_sha256").value_or("");
   return image;
@@ -140,8 +141,8 @@ AnswerRecord read_answer(std::string id, const Field& field) {
       });
     } else if (value.is_number()) {
       answer.numbers.emplace_back(name, value.number());
-    } else if (value.is_text()) {
-      answer.texts.emplace_back(name, value.text());
+    } else {
+      answer.texts.emplace_back(name, value.is_text() ? value.text() : "(no text)");
     }
   });
   return answer;
@@ -178,9 +179,20 @@ std::string read_body(std::string_view line, const Field& field) {
   return body;
 }
 
+}  // namespace
+
+std::vector<double> probabilities_of(const AnswerRecord& answer) {
+  std::vector<double> values;
+  for (const auto& [id, p] : answer.probabilities) values.push_back(p);
+  return values;
+}
+
+namespace {
+
 CaseRecord read_fields(std::string_view line, const Field& field) {
   CaseRecord record;
   record.id = field.get("id").text();
+  if (record.id.empty()) field.get("id").refuse("is empty");
   record.body = read_body(line, field);
   const std::string status = field.get("status").text();
   if (status == "error") {

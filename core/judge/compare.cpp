@@ -160,7 +160,10 @@ void Comparer::equal_text(StageKind kind, int image, std::string_view what, cons
 void Comparer::compare_images() {
   const auto& ours = observed_.images;
   const auto& theirs = reference_.images;
-  if (ours.size() != theirs.size() && !theirs.empty()) {
+  const bool is_asked =
+      asked(StageKind::kImageRgb) || asked(StageKind::kImageGrid) || asked(StageKind::kImagePixels);
+  if (!is_asked || !reference_.has_questions) return;
+  if (ours.size() != theirs.size()) {
     add(-1, {StageKind::kImageRgb},
         ours.size() < theirs.size() ? FindingKind::kMissing : FindingKind::kExtra,
         fmt::format("{} images, not {}", ours.size(), theirs.size()));
@@ -220,7 +223,7 @@ void Comparer::compare_candidates(int index, const QuestionRecord& ours,
                                   const QuestionRecord& theirs) {
   if (ours.type != theirs.type) {
     add(index, {StageKind::kPrompt}, FindingKind::kDiffers,
-        fmt::format("type {}, not {}", ours.type, theirs.type));
+        fmt::format("type {}, not {}", ours.type, theirs.type), "another type");
   }
   if (ours.candidates != theirs.candidates) {
     add(index, {StageKind::kPrompt}, FindingKind::kDiffers,
@@ -316,6 +319,11 @@ void Comparer::compare_tensors() {
       add(-1, {StageKind::kFinalNorm}, FindingKind::kExtra,
           fmt::format("a tensor of no known stage: {}", name), "a tensor of no known stage");
     }
+  }
+  for (const auto& [question, stage] : reference_.lost_tensors) {
+    if (!asked(stage.kind)) continue;
+    add(question, stage, FindingKind::kMissing,
+        "the golden has this stage of other questions, not of this one");
   }
   for (const StageTensor& theirs : reference_.tensors) {
     if (!asked(theirs.stage.kind)) continue;

@@ -48,12 +48,6 @@ AnswerLine read_line(std::string_view line, const std::string& where) {
   return result;
 }
 
-std::vector<double> probabilities_of(const AnswerRecord& answer) {
-  std::vector<double> values;
-  for (const auto& [id, p] : answer.probabilities) values.push_back(p);
-  return values;
-}
-
 class AnswerDiff {
  public:
   explicit AnswerDiff(const DiffOptions& options) : options_(options) {}
@@ -92,6 +86,9 @@ void AnswerDiff::compare_answers(const std::string& id, const AnswerRecord& a,
       std::equal(a.probabilities.begin(), a.probabilities.end(), b.probabilities.begin(),
                  [](const auto& x, const auto& y) { return x.first == y.first; });
   if (!same_candidates) return tally.regress({id, a.question_id, "other candidates"});
+  const bool is_finite =
+      std::all_of(after.begin(), after.end(), [](double p) { return std::isfinite(p); });
+  if (!is_finite) return tally.regress({id, a.question_id, "a probability is not finite"});
   const double drift = distribution_distance(after, before).drift;
   tally.move(id, a.question_id, drift);
   const Winner winner = winner_of(before);

@@ -114,12 +114,18 @@ void Golden::open_cases() {
     std::string id = read_case_id(line, where);
     if (!stages_) return id;
     const auto [first, last] = prefix_range(stages_->entries(), id + "/");
-    for (std::size_t i = first; i < last; ++i) claimed[i] = true;
+    for (std::size_t i = first; i < last; ++i) {
+      claimed[i] = true;
+      StageTensor tensor;
+      const std::string_view name = stages_->entries()[i].name;
+      if (parse_tensor_name(name.substr(id.size() + 1), tensor)) {
+        tensor_stages_.insert(tensor.stage);
+      }
+    }
     return id;
   });
   for (std::size_t i = 0; i < claimed.size(); ++i) {
-    if (claimed[i]) continue;
-    if (n_stray_tensors_++ == 0) stray_tensor_ = stages_->entries()[i].name;
+    if (!claimed[i]) ++n_stray_tensors_;
   }
 }
 
@@ -135,6 +141,19 @@ void Golden::add_tensors(CaseRecord& record) const {
       record.tensors.push_back(std::move(tensor));
     } else {
       record.unknown_tensors.push_back(entry.name);
+    }
+  }
+  note_lost_tensors(record);
+}
+
+/// A stage is kept for every question, `vision` for those of requests with images.
+void Golden::note_lost_tensors(CaseRecord& record) const {
+  std::set<std::pair<int, StageId>> kept;
+  for (const StageTensor& tensor : record.tensors) kept.insert({tensor.question, tensor.stage});
+  for (const StageId stage : tensor_stages_) {
+    if (stage.kind == StageKind::kVision && record.images.empty()) continue;
+    for (int i = 0; i < static_cast<int>(record.questions.size()); ++i) {
+      if (!kept.contains({i, stage})) record.lost_tensors.emplace_back(i, stage);
     }
   }
 }
