@@ -15,5 +15,6 @@ Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
 Command add_parity(CLI::App& app);
 Command add_diff(CLI::App& app);
+Command add_export(CLI::App& app);
 
 }  // namespace jemm::cli

@@ -63,9 +63,20 @@ struct ExportManifest {
   const FileRecord* find_output(std::string_view name) const;  ///< null when there is none
 };
 
+enum class ManifestState {
+  kFinished,
+  kPartial,  ///< the journal of an export under way: what is not done has no hash or is not listed
+};
+
 /// The text of a manifest; pins of base, adapter and reference (pins.h) are added.
-std::string manifest_text(const ExportManifest& manifest);
+std::string manifest_text(const ExportManifest& manifest,
+                          ManifestState state = ManifestState::kFinished);
 /// Throws Error(kInput) naming `file`, key and what is wrong, another format version included.
-ExportManifest parse_manifest(std::string_view text, const std::string& file);
+ExportManifest parse_manifest(std::string_view text, const std::string& file,
+                              ManifestState state = ManifestState::kFinished);
+
+/// Why the work recorded in `earlier` is not that of `now`: exporter, mode, seed, prompt facts, or
+/// an input's size or time. Empty when nothing differs.
+std::string difference(const ExportManifest& earlier, const ExportManifest& now);
 
 }  // namespace jemm
