@@ -1,7 +1,7 @@
 set(here ${CMAKE_CURRENT_LIST_DIR})
 jemm_test(checkpoint
   SOURCES ${here}/adapter_test.cpp ${here}/base_weights_test.cpp ${here}/checkpoint_test.cpp
-    ${here}/config_test.cpp ${here}/dtype_test.cpp ${here}/manifest_test.cpp
+    ${here}/config_test.cpp ${here}/dtype_test.cpp ${here}/export_test.cpp ${here}/manifest_test.cpp
     ${here}/model_spec_test.cpp
     ${here}/pattern_test.cpp ${here}/registry_test.cpp ${here}/safetensors_test.cpp
     ${here}/synthetic_test.cpp
