@@ -62,25 +62,6 @@ FileRecord record_of(const std::string& name, const fs::path& path, std::string 
   return {name, file.size(), file.mtime_ns(), std::move(sha256)};
 }
 
-template <typename T>
-void sort_unique(std::vector<T>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
-LoraFacts lora_facts(const std::vector<AdapterTarget>& targets, LoraMode mode) {
-  LoraFacts facts;
-  facts.mode = mode;
-  facts.n_pairs = targets.size();
-  for (const AdapterTarget& target : targets) {
-    facts.ranks.push_back(target.rank);
-    facts.scales.push_back(target.scale);
-  }
-  sort_unique(facts.ranks);
-  sort_unique(facts.scales);
-  return facts;
-}
-
 /// One run: what is done so far is in `state_`, on disk too.
 class Exporter {
  public:

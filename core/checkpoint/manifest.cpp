@@ -1,6 +1,8 @@
 // The manifest's JSON, both ways.
 #include "checkpoint/manifest.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/file_records.h"
 #include "checkpoint/json_object.h"
@@ -112,7 +114,26 @@ PromptFacts read_prompt(const JsonObject& object) {
   return prompt;
 }
 
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 }  // namespace
+
+LoraFacts lora_facts(const std::vector<AdapterTarget>& targets, LoraMode mode) {
+  LoraFacts facts;
+  facts.mode = mode;
+  facts.n_pairs = targets.size();
+  for (const AdapterTarget& target : targets) {
+    facts.ranks.push_back(target.rank);
+    facts.scales.push_back(target.scale);
+  }
+  sort_unique(facts.ranks);
+  sort_unique(facts.scales);
+  return facts;
+}
 
 const FileRecord* ExportManifest::find_output(std::string_view name) const {
   return find_record(outputs, name);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/adapter_config.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
 
@@ -47,6 +48,8 @@ struct LoraFacts {
   std::vector<std::int64_t> ranks;  ///< distinct, ascending: one, unless patterns set several
   std::vector<double> scales;       ///< likewise
 };
+
+LoraFacts lora_facts(const std::vector<AdapterTarget>& targets, LoraMode mode);
 
 struct ExportManifest {
   std::string exporter;  ///< program and version
