@@ -8,3 +8,4 @@ jemm_test(checkpoint
   DEPS jemm_checkpoint)
 jemm_fuzzer(safetensors DEPS jemm_checkpoint)
 jemm_fuzzer(config DEPS jemm_checkpoint)
+jemm_fuzzer(checkpoint_files DEPS jemm_checkpoint)
