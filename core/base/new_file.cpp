@@ -77,9 +77,15 @@ void write_new_file(const fs::path& path, std::string_view text) {
 
 bool link_or_copy(const fs::path& from, const fs::path& to) {
   // Downloads may be symbolic links to a store of contents; what they point to is linked.
-  std::error_code ignored;
-  fs::remove(to, ignored);
-  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  const fs::path partial = partial_path(to);
+  ::unlink(partial.c_str());
+  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, partial.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    const int status = ::rename(partial.c_str(), to.c_str());
+    const int reason = errno;
+    ::unlink(partial.c_str());  // still there when `to` was this file already
+    if (status == 0) return true;
+    fail(ErrorKind::kIo, "cannot write {}: {}", to.string(), std::strerror(reason));
+  }
   const BlockFile source(from);
   NewFile copy(to);
   const std::vector<FileRange> ranges = block_ranges(0, source.size());

@@ -62,6 +62,16 @@ FileRecord record_of(const std::string& name, const fs::path& path, std::string 
   return {name, file.size(), file.mtime_ns(), std::move(sha256)};
 }
 
+/// Throws for an output directory that is an input: files would take their own place.
+void check_out_is_apart(const ExportJob& job) {
+  for (const fs::path& input : {job.base, job.adapter}) {
+    std::error_code absent;
+    if (fs::equivalent(input, job.out, absent)) {
+      fail(ErrorKind::kUsage, "{} is an input, it cannot be the output too", job.out.string());
+    }
+  }
+}
+
 /// One run: what is done so far is in `state_`, on disk too.
 class Exporter {
  public:
@@ -293,6 +303,7 @@ ExportSummary run_synthetic(const ExportJob& job) {
 
 ExportSummary with_own_errors(ExportSummary (*run)(const ExportJob&), const ExportJob& job) {
   try {
+    check_out_is_apart(job);
     return run(job);
   } catch (const fs::filesystem_error& error) {
     fail(ErrorKind::kIo, "{}", error.what());

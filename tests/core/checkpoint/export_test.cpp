@@ -447,6 +447,13 @@ TEST_CASE("what stands in the directory is not overwritten") {
   e.job.lora = LoraMode::kMerged;
   CHECK(holds(e.refused(), "holds an export already, and its LoRA mode is unmerged"));
 
+  ExportJob onto_itself = e.job;
+  onto_itself.start_over = true;
+  onto_itself.out = e.from / "base/../base";
+  CHECK(holds(refusal([&] { export_checkpoint(onto_itself); }, ErrorKind::kUsage),
+              "is an input, it cannot be the output too"));
+  CHECK_NOTHROW(e.input());
+
   ExportJob again = e.job;
   again.base = e.out;
   again.out = e.scratch / "again";
