@@ -41,7 +41,7 @@ struct PromptFacts {
   bool operator==(const PromptFacts&) const = default;
 };
 
-/// The adapter in an export.
+/// What a manifest says of the adapter.
 struct LoraFacts {
   LoraMode mode = LoraMode::kUnmerged;
   std::uint64_t n_pairs = 0;
