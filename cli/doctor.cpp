@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "commands.h"
-#include "demo/demo_checkpoint.h"
 #include "evaluate/evaluator.h"
 #include "exit_codes.h"
 #include "inspect_report.h"
@@ -37,12 +36,8 @@ constexpr std::string_view kSelfCheck =
 
 /// Answers the one request with the model, as decide would.
 Json self_check(const ModelOptions& options) {
-  ModelFiles model;
-  if (options.model.empty()) {
-    model.files = demo_checkpoint_files();
-  } else {
-    model = open_model_files(options);
-  }
+  const ModelFiles model =
+      options.model.empty() ? open_embedded_model() : open_model_files(options);
   const Encoder encoder = open_encoder(model, options);
   const std::shared_ptr<const Checkpoint> weights = open_weights(model, encoder, options);
   const std::unique_ptr<Engine> engine =

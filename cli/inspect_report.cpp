@@ -14,7 +14,6 @@
 #include "checkpoint/export_files.h"
 #include "checkpoint/memory_need.h"
 #include "checkpoint/registry.h"
-#include "demo/demo_checkpoint.h"
 #include "tokens/framing.h"
 
 namespace jemm::cli {
@@ -57,11 +56,7 @@ class Inspection {
   }
 
   void open_files() {
-    if (options_.model.empty()) {
-      model_.files = demo_checkpoint_files();
-    } else {
-      model_ = open_model_files(options_);
-    }
+    model_ = options_.model.empty() ? open_embedded_model() : open_model_files(options_);
   }
 
   const ExportManifest* manifest() const {

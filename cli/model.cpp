@@ -30,6 +30,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_tokenizer_options(command, options);
 }
 
+std::optional<std::uint32_t> formula_seed(const ModelFiles& model) {
+  return model.files.exported == nullptr ? model.spec.synthetic_seed
+                                         : model.files.exported->manifest().synthetic_seed;
+}
+
 ModelFiles open_embedded_model() {
   return {.spec = {}, .files = demo_checkpoint_files()};
 }

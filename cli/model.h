@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,6 +38,8 @@ struct ModelFiles {
   CheckpointFiles files;
 };
 ModelFiles open_model_files(const ModelOptions& options);
+/// The seed of weights from the formula, exported or not; none for others.
+std::optional<std::uint32_t> formula_seed(const ModelFiles& model);
 /// The embedded demonstration checkpoint, without the warning that a user of it gets.
 ModelFiles open_embedded_model();
 
