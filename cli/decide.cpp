@@ -66,7 +66,7 @@ class DecideRun {
         inputs_(options.inputs),
         model_(open_model_files(options.model)),
         encoder_(open_encoder(model_, options.model)),
-        weights_(open_weights(model_, encoder_.tokenizer())),
+        weights_(open_weights(model_, encoder_, options.model)),
         engine_(open_engine(options.device, weights_, encoder_.label_ids(), options.n_threads)),
         threshold_(options.threshold.value_or(weights_->decision().threshold)),
         fingerprint_(make_fingerprint()),
@@ -311,6 +311,7 @@ Command add_decide(CLI::App& app) {
       "Examples:\n"
       "  jemm decide < requests.jsonl > answers.jsonl\n"
       "  jemm decide --model BASE+ADAPTER --out answers.jsonl requests.jsonl\n"
+      "  jemm decide --model EXPORT --trust --out answers.jsonl requests.jsonl\n"
       "  jemm decide --resume --out answers.jsonl requests.jsonl\n"
       "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine,\n"
       "  5 no requests, 6 input or output, 130 interrupted");
@@ -321,8 +322,8 @@ Command add_decide(CLI::App& app) {
       ->check(CLI::Validator(check_device, "DEVICE"));
   command->add_option("--precision", "fp32, all that this build has")
       ->check(CLI::IsMember({"fp32"}));
-  command->add_option("--lora", "unmerged, all that this build has")
-      ->check(CLI::IsMember({"unmerged"}));
+  command->add_option("--lora", options->model.lora, "unmerged or merged: refuse other weights")
+      ->check(CLI::IsMember({"unmerged", "merged"}));
   command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
       ->check(CLI::Range(1, 1024));
   command

@@ -47,7 +47,7 @@ class DemoModel {
   DemoModel()
       : files_(open_embedded_model()),
         encoder_(open_encoder(files_, {})),
-        weights_(open_weights(files_, encoder_.tokenizer())),
+        weights_(open_weights(files_, encoder_, {})),
         engine_(open_engine("cpu", weights_, encoder_.label_ids(), 1)),
         observer_(
             {.encoder = encoder_, .engine = engine_.get(), .decision = weights_->decision()}) {}

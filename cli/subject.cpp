@@ -22,7 +22,8 @@ bool is_weight_file(const std::string& name) {
 /// read (none are needed, or they come from the formula) are not compared.
 void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_weights) {
   const GoldenManifest& manifest = golden.manifest();
-  const bool reads_weights = needs_weights && !model.spec.synthetic_seed;
+  const std::optional<std::uint32_t> own_seed = formula_seed(model);
+  const bool reads_weights = needs_weights && !own_seed;
   std::vector<std::string> names;
   for (const auto& [name, hash] : manifest.checkpoint_sha256) {
     if (reads_weights || !is_weight_file(name)) names.push_back(name);
@@ -31,7 +32,7 @@ void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_
   std::map<std::string, std::string> theirs;
   for (const std::string& name : names) theirs[name] = manifest.checkpoint_sha256.at(name);
   std::optional<std::int64_t> seed;
-  if (model.spec.synthetic_seed) seed = *model.spec.synthetic_seed;
+  if (own_seed) seed = *own_seed;
   if (!needs_weights) seed = manifest.synthetic_seed;
   const std::string difference =
       checkpoint_difference(hashes, seed, theirs, manifest.synthetic_seed);
@@ -56,7 +57,7 @@ class ModelSubject : public Subject {
     name_ = options.model.empty() ? "the embedded demonstration checkpoint" : options.model;
     Observer::Model model{.encoder = encoder_, .engine = nullptr, .decision = {}};
     if (stages.needs_engine()) {
-      weights_ = open_weights(model_, encoder_.tokenizer());
+      weights_ = open_weights(model_, encoder_, options);
       engine_ = open_engine(device, weights_, encoder_.label_ids(), n_threads);
       model.engine = engine_.get();
       model.decision = weights_->decision();
@@ -81,6 +82,7 @@ class ModelSubject : public Subject {
     if (engine_ != nullptr) {
       side.facts.emplace_back("dtype", "float32");
       side.facts.emplace_back("device", "cpu");
+      side.facts.emplace_back("lora", std::string(lora_mode_name(weights_->lora_mode())));
       side.facts.emplace_back("fingerprint", engine_->fingerprint());
     }
     return side;

@@ -11,6 +11,10 @@
 
 namespace jemm::cli {
 
+std::string program_version() {
+  return "jemm " JEMM_VERSION;
+}
+
 std::string version_text() {
   const dnnl_version_t* dnnl = dnnl_version();
   return fmt::format(

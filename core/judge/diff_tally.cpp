@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "contract/answer.h"
 #include "judge/distance.h"
@@ -57,7 +56,8 @@ void DiffTally::move(const std::string& case_id, const std::string& question_id,
   ++result.n_questions;
   if (distance != 0) ++result.n_moved;
   distances_.push_back(distance);
-  if (!result.moved.case_id.empty() && distance <= result.moved.max) return;
+  if (result.moved.is_set && distance <= result.moved.max) return;
+  result.moved.is_set = true;
   result.moved.max = distance;
   result.moved.case_id = question_id.empty() ? case_id : case_id + ", " + question_id;
 }
