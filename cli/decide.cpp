@@ -24,6 +24,7 @@
 #include "render.h"
 #include "resume.h"
 #include "signals.h"
+#include "validators.h"
 
 namespace jemm::cli {
 namespace {
@@ -286,21 +287,6 @@ Shard parse_shard(std::string_view text) {
   return shard;
 }
 
-/// "" for a device that could exist, else the fault.
-std::string check_device(const std::string& text) {
-  const bool numbered = text.size() > 5 && text.starts_with("cuda:") &&
-                        text.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (text == "auto" || text == "cpu" || text == "cuda" || numbered) return "";
-  return "no such device: " + text;
-}
-
-/// "" for a number from 0 to 1, which NaN is not.
-std::string check_share(const std::string& text) {
-  double value = -1;
-  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1) return "";
-  return "not a number from 0 to 1: " + text;
-}
-
 }  // namespace
 
 Command add_decide(CLI::App& app) {
@@ -319,7 +305,7 @@ Command add_decide(CLI::App& app) {
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->check(CLI::Validator(check_device, "DEVICE"));
+      ->check(device_validator());
   command->add_option("--precision", "fp32, all that this build has")
       ->check(CLI::IsMember({"fp32"}));
   command->add_option("--lora", options->model.lora, "unmerged or merged: refuse other weights")
@@ -333,11 +319,11 @@ Command add_decide(CLI::App& app) {
   command
       ->add_option("--threshold", options->threshold,
                    "Confidences below it are undecided; default: the adapter's")
-      ->check(CLI::Validator(check_share, "SHARE"));
+      ->check(share_validator());
   command
       ->add_option("--fail-on-undecided", options->fail_on_undecided,
                    "Exit 1 when more than this share of the questions is undecided")
-      ->check(CLI::Validator(check_share, "SHARE"));
+      ->check(share_validator());
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
   command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
       ->check(CLI::PositiveNumber);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "base/error.h"
 #include "judge/render.h"
@@ -16,8 +17,13 @@ constexpr std::uintmax_t kMaxSummaryBytes = std::uintmax_t{1} << 20;
 
 }  // namespace
 
+bool on_github_actions() {
+  const char* value = std::getenv("GITHUB_ACTIONS");
+  return value != nullptr && std::string_view(value) == "true";
+}
+
 void publish_on_github(const Report& report) {
-  log_line(github_annotations(report));
+  log_text(github_annotations(report));
   const char* path = std::getenv("GITHUB_STEP_SUMMARY");
   if (path == nullptr || *path == '\0') return;
   std::error_code absent;

@@ -15,15 +15,24 @@
 #include "parity_files.h"
 #include "parity_run.h"
 #include "self_test.h"
+#include "validators.h"
 
 namespace jemm::cli {
 namespace {
 
 /// Prints the gates that a run would take: with a golden, those for its precision.
 int print_gates(const ParityOptions& options) {
-  const bool is_fp32 =
-      options.golden.empty() || Golden(options.golden).manifest().dtype == "float32";
-  Output::standard_output().write(gates_json(choose_gates(options, is_fp32)));
+  std::string text;
+  try {
+    const bool is_fp32 =
+        options.golden.empty() || Golden(options.golden).manifest().dtype == "float32";
+    text = gates_json(choose_gates(options, is_fp32));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInput && error.kind() != ErrorKind::kIo) throw;
+    log_line(fmt::format("error: {}", error.what()));
+    return kUnusableInput;
+  }
+  Output::standard_output().write(text);
   return kOk;
 }
 
@@ -47,19 +56,25 @@ void add_gate_options(CLI::App& command, ParityOptions& options) {
           ->excludes(preset);
   preset->excludes(gates);
   command.add_flag("--print-gates", options.print_gates, "Print the gates as JSON and stop");
-  command.add_option("--noise", options.noise,
-                     "A second golden of the same cases: budgets are multiples of what the two "
-                     "references differ by");
+  command
+      .add_option("--noise", options.noise,
+                  "A second golden of the same cases: budgets are multiples of what the two "
+                  "references differ by")
+      ->check(not_empty());
   command
       .add_option("--threshold", options.threshold,
                   "Count confidences that cross it; default: the gates', then the adapter's")
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--min-questions", options.min_questions,
-                     "Fewer questions than this are no pass but an error (exit 5)");
-  command.add_option("--stages", options.stages,
-                     "Compare only these: a comma list of accept, prompt, tokens, image, "
-                     "positions, vision, layer, final_norm, logits, probabilities, decision, "
-                     "usage. The first five take no weights");
+      ->check(share_validator());
+  command
+      .add_option("--min-questions", options.min_questions,
+                  "Fewer questions than this are no pass but an error (exit 5)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  command
+      .add_option("--stages", options.stages,
+                  "Compare only these: a comma list of accept, prompt, tokens, image, "
+                  "positions, vision, layer, final_norm, logits, probabilities, decision, "
+                  "usage. The first five take no weights")
+      ->check(not_empty());
 }
 
 void add_report_options(CLI::App& command, ParityOptions& options) {
@@ -90,10 +105,12 @@ Command add_parity(CLI::App& app) {
       "  jemm parity --self-test\n"
       "Exit: 0 PASS or WITHIN-NOISE, 1 DRIFT or FAIL, 2 usage, 3 inputs unusable or of another\n"
       "  checkpoint, 4 engine or device, 5 nothing evaluated, 6 output failed, 130 interrupted");
-  command->add_option("--golden", options->golden, "What the reference said");
+  command->add_option("--golden", options->golden, "What the reference said")->check(not_empty());
   add_model_options(*command, options->model);
-  command->add_option("--against", options->against, "Judge this golden instead of an engine");
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N");
+  command->add_option("--against", options->against, "Judge this golden instead of an engine")
+      ->check(not_empty());
+  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
+      ->check(device_validator());
   command->add_option("--threads", options->n_threads, "Threads of the CPU engine")
       ->check(CLI::Range(1, 1024));
   add_gate_options(*command, *options);

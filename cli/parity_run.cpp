@@ -93,6 +93,14 @@ class ParityRun {
 void ParityRun::measure_noise() {
   second_.emplace(open_golden(options_.noise));
   check_same_checkpoint(*second_, golden_);
+  const bool has_fixed_budget = gates_.stage_rms.at_most.has_value();
+  if (golden_.has_tensors() && stages_.needs_tensors() && !second_->has_tensors() &&
+      !has_fixed_budget) {
+    fail(ErrorKind::kInput,
+         "{} has no tensors, so nothing tells the noise of vision, layer and final_norm; leave "
+         "those stages out with --stages",
+         options_.noise);
+  }
   const StageSet stages = second_->has_tensors() ? stages_ : stages_.without_tensors();
   Judge judge(Gates{}, stages, std::nullopt);
   CaseRecord reference;

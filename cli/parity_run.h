@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "github.h"
 #include "judge/gates.h"
 #include "model.h"
 #include "parity_files.h"
@@ -31,7 +31,7 @@ struct ParityOptions {
   std::string report;
   bool force = false;
   bool redact = false;
-  bool github = std::getenv("GITHUB_ACTIONS") != nullptr;
+  bool github = on_github_actions();
   bool self_test = false;
   ProgressMode progress = ProgressMode::kAuto;
 };

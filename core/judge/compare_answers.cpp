@@ -45,6 +45,7 @@ class AnswerComparer {
 
  private:
   void compare_all(const ResponseRecord& ours, const ResponseRecord& theirs);
+  int index_of(const AnswerRecord& answer) const;
   void compare_answer(const AnswerRecord& ours, const AnswerRecord& theirs);
   bool compare_probabilities(const AnswerRecord& ours, const AnswerRecord& theirs);
   void compare_fields(const AnswerRecord& ours, const AnswerRecord& theirs,
@@ -94,7 +95,7 @@ void AnswerComparer::compare_all(const ResponseRecord& ours, const ResponseRecor
                         [&](const AnswerRecord& answer) { return answer.question_id == id; });
   };
   for (const AnswerRecord& answer : theirs.answers) {
-    question_ = static_cast<int>(&answer - theirs.answers.data());
+    question_ = index_of(answer);
     question_id_ = answer.question_id;
     if (!reference_.has_questions) result_.questions.push_back({question_id_, question_});
     const auto mine = find(ours, answer.question_id);
@@ -111,6 +112,16 @@ void AnswerComparer::compare_all(const ResponseRecord& ours, const ResponseRecor
     add(blamed_, FindingKind::kExtra, fmt::format("a further answer: \"{}\"", answer.question_id),
         "a further answer");
   }
+}
+
+/// The question of that id, whatever the order of the answers.
+int AnswerComparer::index_of(const AnswerRecord& answer) const {
+  const auto& questions = reference_.questions;
+  const auto found = std::find_if(
+      questions.begin(), questions.end(),
+      [&](const QuestionRecord& question) { return question.id == answer.question_id; });
+  if (found != questions.end()) return static_cast<int>(found - questions.begin());
+  return static_cast<int>(&answer - reference_.response->answers.data());
 }
 
 void AnswerComparer::compare_answer(const AnswerRecord& ours, const AnswerRecord& theirs) {
@@ -186,8 +197,8 @@ AnswerPoint AnswerComparer::make_point(const AnswerRecord& ours, const AnswerRec
   return point;
 }
 
-/// The fields beside the probabilities: the same ones, texts equal unless the winner flipped, and
-/// numbers as near as the probabilities are.
+/// The fields beside the probabilities: the same ones, texts equal but for the choice of a winner
+/// that flipped, and numbers as near as the probabilities are.
 void AnswerComparer::compare_fields(const AnswerRecord& ours, const AnswerRecord& theirs,
                                     const AnswerPoint& point) {
   result_.compared.push_back(kDecision);
@@ -197,11 +208,13 @@ void AnswerComparer::compare_fields(const AnswerRecord& ours, const AnswerRecord
   }
   for (const auto& [name, text] : theirs.texts) {
     const std::string* mine = text_of(ours, name);
-    const bool follows_winner = name != "type";
-    if (mine != nullptr && (*mine == text || (follows_winner && point.flipped))) continue;
+    const std::string& wanted = name == "choice" && point.flipped
+                                    ? point.candidates[winner_of(point.observed).index]
+                                    : text;
+    if (mine != nullptr && *mine == wanted) continue;
     add(kDecision, FindingKind::kDiffers,
         fmt::format("{} is {}, not \"{}\"", name,
-                    mine == nullptr ? "no text" : fmt::format("\"{}\"", *mine), text),
+                    mine == nullptr ? "no text" : fmt::format("\"{}\"", *mine), wanted),
         "a text of the answer differs");
   }
   // The expected value, a sum of i * p_i over n candidates, moves by at most n^2 / 2 of the drift.

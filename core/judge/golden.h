@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,7 @@ class Golden {
  private:
   void read_manifest();
   void open_cases();
+  CaseRecord read_whole(std::string_view line) const;
   void add_tensors(CaseRecord& record) const;
   void note_lost_tensors(CaseRecord& record) const;
 

@@ -153,8 +153,17 @@ void Judge::add_finding(const Finding& finding) {
 void Judge::count_finding(const Finding& finding) {
   ++report_.n_findings;
   ++tallies_[finding.stage].n_wrong;
-  if (finding.kind != FindingKind::kOverBudget) only_numbers_ = false;
-  if (report_.findings.size() < kMaxListed) report_.findings.push_back(finding);
+  const bool is_severe = finding.kind != FindingKind::kOverBudget;
+  if (is_severe) only_numbers_ = false;
+  std::vector<Finding>& listed = report_.findings;
+  if (listed.size() == kMaxListed && is_severe) {
+    // What is not a mere number is listed before numbers are.
+    const auto number = std::find_if(listed.rbegin(), listed.rend(), [](const Finding& other) {
+      return other.kind == FindingKind::kOverBudget;
+    });
+    if (number != listed.rend()) listed.erase(std::next(number).base());
+  }
+  if (listed.size() < kMaxListed) listed.push_back(finding);
 }
 
 void Judge::take_value(const std::string& case_id, const StageValue& value,

@@ -85,11 +85,14 @@ void Judge::decide_verdict() {
   bool any_over = false;
   bool any_within_noise = false;
   std::string over;
-  const auto look = [&](const Gauge& measured, const std::string& name) {
+  std::size_t n_not_gated = 0;
+  const auto look = [&](StageId stage, const Gauge& measured, const std::string& name) {
     const Outcome outcome = measured.outcome();
     any_within_noise = any_within_noise || outcome == Outcome::kWithinNoise;
     if (outcome != Outcome::kOver) return;
     any_over = true;
+    std::optional<StageId>& first = report_.bisection.overall;
+    if (!first || stage < *first) first = stage;
     over += fmt::format("{}{} {:.3g} of {:.3g}", over.empty() ? "" : ", ", name, measured.value,
                         *measured.budget());
   };
@@ -97,14 +100,18 @@ void Judge::decide_verdict() {
   std::string wrong;
   for (const StageSummary& stage : report_.stages) {
     n_compared += stage.n_compared;
-    if (stage.rms_gauge) look(*stage.rms_gauge, stage_name(stage.stage));
-    if (stage.max_abs_gauge) look(*stage.max_abs_gauge, stage_name(stage.stage) + " (largest)");
+    if (stage.rms_gauge) {
+      look(stage.stage, *stage.rms_gauge, stage_name(stage.stage));
+      if (stage.rms_gauge->outcome() == Outcome::kNotGated) ++n_not_gated;
+    }
+    if (stage.max_abs_gauge)
+      look(stage.stage, *stage.max_abs_gauge, stage_name(stage.stage) + " (largest)");
     if (stage.n_wrong == 0) continue;
     wrong +=
         fmt::format("{}{} {}", wrong.empty() ? "" : ", ", stage.n_wrong, stage_name(stage.stage));
   }
   for (const GateResult& gate : report_.gate_results) {
-    if (gate.n_compared > 0) look(gate.gauge, gate.name);
+    if (gate.n_compared > 0) look(gate.stage, gate.gauge, gate.name);
   }
   if (!only_numbers_) {
     report_.verdict = Verdict::kFail;
@@ -119,10 +126,17 @@ void Judge::decide_verdict() {
     report_.reason = fmt::format("over budget: {}", over.empty() ? wrong : over);
   } else if (any_within_noise) {
     report_.verdict = Verdict::kWithinNoise;
-    report_.reason = "every number is within the multiple of the reference's own noise";
+    report_.reason =
+        "exact stages are equal, numbers within their budgets or the multiple of the reference's "
+        "own noise";
   } else {
     report_.verdict = Verdict::kPass;
     report_.reason = "exact stages are equal, numbers within their budgets";
+  }
+  const bool is_passed =
+      report_.verdict == Verdict::kPass || report_.verdict == Verdict::kWithinNoise;
+  if (is_passed && n_not_gated > 0) {
+    report_.reason += fmt::format("; {} stages have no budget", n_not_gated);
   }
   report_.reason_redacted = report_.reason;
 }
