@@ -39,7 +39,11 @@ class AnswerComparer {
  public:
   AnswerComparer(const CaseRecord& reference, const CaseRecord& observed, const StageSet& stages,
                  CaseComparison& result)
-      : reference_(reference), observed_(observed), stages_(stages), result_(result) {}
+      : reference_(reference),
+        observed_(observed),
+        stages_(stages),
+        result_(result),
+        blamed_(stages.has(StageKind::kProbabilities) ? kProbabilities : kDecision) {}
 
   void run();
 
