@@ -15,5 +15,8 @@ Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
 Command add_parity(CLI::App& app);
 Command add_diff(CLI::App& app);
+Command add_export(CLI::App& app);
+Command add_inspect(CLI::App& app);
+Command add_doctor(CLI::App& app);
 
 }  // namespace jemm::cli

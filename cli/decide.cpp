@@ -24,6 +24,7 @@
 #include "render.h"
 #include "resume.h"
 #include "signals.h"
+#include "validators.h"
 
 namespace jemm::cli {
 namespace {
@@ -65,7 +66,7 @@ class DecideRun {
         inputs_(options.inputs),
         model_(open_model_files(options.model)),
         encoder_(open_encoder(model_, options.model)),
-        weights_(open_weights(model_, encoder_.tokenizer())),
+        weights_(open_weights(model_, encoder_, options.model)),
         engine_(open_engine(options.engine, weights_, encoder_.label_ids())),
         threshold_(options.threshold.value_or(weights_->decision().threshold)),
         fingerprint_(make_fingerprint()),
@@ -285,13 +286,6 @@ Shard parse_shard(std::string_view text) {
   return shard;
 }
 
-/// "" for a number from 0 to 1, which NaN is not.
-std::string check_share(const std::string& text) {
-  double value = -1;
-  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1) return "";
-  return "not a number from 0 to 1: " + text;
-}
-
 }  // namespace
 
 Command add_decide(CLI::App& app) {
@@ -302,6 +296,7 @@ Command add_decide(CLI::App& app) {
       "Examples:\n"
       "  jemm decide < requests.jsonl > answers.jsonl\n"
       "  jemm decide --model BASE+ADAPTER --out answers.jsonl requests.jsonl\n"
+      "  jemm decide --model EXPORT --trust --out answers.jsonl requests.jsonl\n"
       "  jemm decide --resume --out answers.jsonl requests.jsonl\n"
       "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine,\n"
       "  5 no requests, 6 input or output, 130 interrupted");
@@ -309,8 +304,8 @@ Command add_decide(CLI::App& app) {
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);
   add_engine_options(*command, options->engine);
-  command->add_option("--lora", "unmerged, all that this build has")
-      ->check(CLI::IsMember({"unmerged"}));
+  command->add_option("--lora", options->model.lora, "unmerged or merged: refuse other weights")
+      ->check(CLI::IsMember({"unmerged", "merged"}));
   command
       ->add_option("--batch-tokens", options->batch_tokens,
                    "Most token rows of one pass; several requests share it")
@@ -318,11 +313,11 @@ Command add_decide(CLI::App& app) {
   command
       ->add_option("--threshold", options->threshold,
                    "Confidences below it are undecided; default: the adapter's")
-      ->check(CLI::Validator(check_share, "SHARE"));
+      ->check(share_validator());
   command
       ->add_option("--fail-on-undecided", options->fail_on_undecided,
                    "Exit 1 when more than this share of the questions is undecided")
-      ->check(CLI::Validator(check_share, "SHARE"));
+      ->check(share_validator());
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first failed request");
   command->add_option("--max-errors", options->max_errors, "Stop when this many requests failed")
       ->check(CLI::PositiveNumber);

@@ -12,6 +12,7 @@
 #include "judge/diff.h"
 #include "output.h"
 #include "progress.h"
+#include "validators.h"
 
 namespace jemm::cli {
 namespace {
@@ -72,7 +73,7 @@ Command add_diff(CLI::App& app) {
       ->add_option("--margin", options->diff.margin,
                    "A winner that changes is a regression where the lead was at least this; "
                    "default 0.02")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(share_validator());
   command->add_flag("--json", options->as_json, "Print JSON");
   return [options] { return run_diff(*options); };
 }

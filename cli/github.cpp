@@ -1,10 +1,10 @@
+// Annotations and the step summary, where Actions looks for them.
 #include "github.h"
-
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "base/error.h"
 #include "judge/render.h"
@@ -17,8 +17,13 @@ constexpr std::uintmax_t kMaxSummaryBytes = std::uintmax_t{1} << 20;
 
 }  // namespace
 
+bool on_github_actions() {
+  const char* value = std::getenv("GITHUB_ACTIONS");
+  return value != nullptr && std::string_view(value) == "true";
+}
+
 void publish_on_github(const Report& report) {
-  log_line(github_annotations(report));
+  log_text(github_annotations(report));
   const char* path = std::getenv("GITHUB_STEP_SUMMARY");
   if (path == nullptr || *path == '\0') return;
   std::error_code absent;
@@ -29,11 +34,6 @@ void publish_on_github(const Report& report) {
   file << github_summary(report, static_cast<std::size_t>(kMaxSummaryBytes - used));
   file.close();
   if (!file) fail(ErrorKind::kIo, "cannot write {}", path);
-}
-
-bool wants_color() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
 }
 
 }  // namespace jemm::cli

@@ -5,11 +5,11 @@
 
 namespace jemm::cli {
 
+/// Whether this is a step of GitHub Actions: GITHUB_ACTIONS is "true".
+bool on_github_actions();
+
 /// Annotations on standard error, and the step summary behind what the step's file
 /// (GITHUB_STEP_SUMMARY) holds already, within GitHub's limit.
 void publish_on_github(const Report& report);
-
-/// Whether standard output is a terminal and NO_COLOR is not set.
-bool wants_color();
 
 }  // namespace jemm::cli

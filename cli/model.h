@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/manifest.h"
 #include "engine/engine.h"
 #include "evaluate/encoder.h"
 
@@ -21,25 +23,37 @@ struct ModelOptions {
   std::string model;  ///< empty: the embedded demonstration checkpoint
   std::string tokenizer_pattern;
   bool accept_template = false;
+  bool trust = false;  ///< do not hash an export's large files
+  std::string lora;    ///< "", "unmerged" or "merged": what the weights must be
 };
 
-/// Adds --model, --tokenizer-pattern and --accept-template.
+/// Adds --model, --trust, --tokenizer-pattern and --accept-template.
 void add_model_options(CLI::App& command, ModelOptions& options);
+/// Adds the last two of them alone.
+void add_tokenizer_options(CLI::App& command, ModelOptions& options);
 
-/// The files that the options name. Throws Error(kUsage) or Error(kIo).
+/// The files that the options name. Throws Error(kUsage), Error(kIo) or, for an export that is not
+/// whole, Error(kInput).
 struct ModelFiles {
   ModelSpec spec;
   CheckpointFiles files;
 };
 ModelFiles open_model_files(const ModelOptions& options);
+/// The seed of weights from the formula, exported or not; none for others.
+std::optional<std::uint32_t> formula_seed(const ModelFiles& model);
 /// The embedded demonstration checkpoint, without the warning that a user of it gets.
 ModelFiles open_embedded_model();
 
 Encoder open_encoder(const ModelFiles& model, const ModelOptions& options);
 
-/// Opens and checks the weights, and that the embedding has a row for every id of the tokenizer.
-/// Throws Error(kInput), or Error(kUsage) without an adapter.
-std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Tokenizer& tokenizer);
+/// What a manifest says of a checkpoint's prompts.
+PromptFacts prompt_facts(const Encoder& encoder);
+
+/// Opens and checks the weights, that the embedding has a row for every id of the tokenizer and
+/// that an export was made for the encoder's prompts. Throws Error(kInput), or Error(kUsage)
+/// without an adapter or for weights in another LoRA mode than asked for.
+std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Encoder& encoder,
+                                               const ModelOptions& options);
 
 struct EngineOptions {
   std::string device = "auto";  ///< auto, cpu, cuda or cuda:N

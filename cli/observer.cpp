@@ -1,3 +1,4 @@
+// A request through encoder and engine, recorded as a golden records it.
 #include "observer.h"
 
 #include <fmt/format.h>

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -78,6 +79,11 @@ Output open_output(const std::string& path, bool force, const Inputs& inputs) {
   if (path.empty()) return Output::standard_output();
   if (inputs.include(path)) fail(ErrorKind::kUsage, "--out {} is also an input", path);
   return Output::create(path, force);
+}
+
+bool wants_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return (no_color == nullptr || *no_color == '\0') && ::isatty(STDOUT_FILENO) == 1;
 }
 
 }  // namespace jemm::cli

@@ -39,6 +39,9 @@ class Output {
   std::string name_;
 };
 
+/// Whether standard output is a terminal and NO_COLOR is not set.
+bool wants_color();
+
 /// Standard output when `path` is empty, else a new file (Output::create). Throws Error(kUsage) for
 /// a file that is also read.
 Output open_output(const std::string& path, bool force, const Inputs& inputs);

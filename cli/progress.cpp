@@ -27,7 +27,20 @@ std::string duration_text(double seconds) {
 }  // namespace
 
 void log_line(std::string_view text) {
-  write_error(std::string(text) + "\n");
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  write_error(line + "\n");
+}
+
+void log_text(std::string_view text) {
+  write_error(std::string(text));
 }
 
 void add_progress_option(CLI::App& command, ProgressMode& mode) {

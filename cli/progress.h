@@ -40,7 +40,9 @@ class Progress {
 /// Adds --progress.
 void add_progress_option(CLI::App& command, ProgressMode& mode);
 
-/// A line on standard error; a failure to write it is ignored.
+/// A line on standard error, control characters in it as escapes; a failure to write it is ignored.
 void log_line(std::string_view text);
+/// Lines that are to stand there as they are.
+void log_text(std::string_view text);
 
 }  // namespace jemm::cli

@@ -1,3 +1,4 @@
+// The trials, and the table that they make.
 #include "self_test.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ class DemoModel {
   DemoModel()
       : files_(open_embedded_model()),
         encoder_(open_encoder(files_, {})),
-        weights_(open_weights(files_, encoder_.tokenizer())),
+        weights_(open_weights(files_, encoder_, {})),
         engine_(open_engine({.device = "cpu", .precision = {}, .n_threads = 1}, weights_,
                             encoder_.label_ids())),
         observer_(

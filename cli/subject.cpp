@@ -1,3 +1,4 @@
+// Both kinds of subject, and the check that they are of the golden's checkpoint.
 #include "subject.h"
 
 #include <fmt/format.h>
@@ -17,11 +18,18 @@ bool is_weight_file(const std::string& name) {
   return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
 }
 
+void warn_of_nothing_in_common() {
+  log_line(
+      "warning: the two sides name no checkpoint file in common, so nothing shows that they are of "
+      "the same checkpoint");
+}
+
 /// Compares what the golden says about its checkpoint with the files in use. Weights that are not
 /// read (none are needed, or they come from the formula) are not compared.
 void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_weights) {
   const GoldenManifest& manifest = golden.manifest();
-  const bool reads_weights = needs_weights && !model.spec.synthetic_seed;
+  const std::optional<std::uint32_t> own_seed = formula_seed(model);
+  const bool reads_weights = needs_weights && !own_seed;
   std::vector<std::string> names;
   for (const auto& [name, hash] : manifest.checkpoint_sha256) {
     if (reads_weights || !is_weight_file(name)) names.push_back(name);
@@ -30,19 +38,14 @@ void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_
   std::map<std::string, std::string> theirs;
   for (const std::string& name : names) theirs[name] = manifest.checkpoint_sha256.at(name);
   std::optional<std::int64_t> seed;
-  if (model.spec.synthetic_seed) seed = *model.spec.synthetic_seed;
+  if (own_seed) seed = *own_seed;
   if (!needs_weights) seed = manifest.synthetic_seed;
   const std::string difference =
       checkpoint_difference(hashes, seed, theirs, manifest.synthetic_seed);
   if (!difference.empty()) {
     fail(ErrorKind::kInput, "{} is of another checkpoint: {}", golden.name(), difference);
   }
-  if (hashes.empty()) {
-    log_line(
-        fmt::format("warning: {} names no file of this checkpoint, so nothing shows that it "
-                    "was made from it",
-                    golden.name()));
-  }
+  if (hashes.empty()) warn_of_nothing_in_common();
 }
 
 class ModelSubject : public Subject {
@@ -56,7 +59,7 @@ class ModelSubject : public Subject {
     name_ = options.model.empty() ? "the embedded demonstration checkpoint" : options.model;
     Observer::Model model{.encoder = encoder_, .engine = nullptr, .decision = {}};
     if (stages.needs_engine()) {
-      weights_ = open_weights(model_, encoder_.tokenizer());
+      weights_ = open_weights(model_, encoder_, options);
       choice_ = choose_engine(engine);
       engine_ = open_engine(engine, weights_, encoder_.label_ids());
       model.engine = engine_.get();
@@ -82,10 +85,13 @@ class ModelSubject : public Subject {
     if (engine_ != nullptr) {
       side.facts.emplace_back("dtype", choice_.dtype);
       side.facts.emplace_back("device", choice_.device);
+      side.facts.emplace_back("lora", std::string(lora_mode_name(weights_->lora_mode())));
       side.facts.emplace_back("fingerprint", engine_->fingerprint());
     }
     return side;
   }
+
+  bool is_fp32() const override { return true; }
 
   std::optional<double> threshold() const override {
     if (weights_ == nullptr) return std::nullopt;
@@ -111,6 +117,7 @@ class GoldenSubject : public Subject {
     return other_.find(reference.id);
   }
   Side side() const override { return golden_side(other_); }
+  bool is_fp32() const override { return other_.manifest().dtype == "float32"; }
 
  private:
   Golden& other_;
@@ -125,15 +132,23 @@ std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
 }
 
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden) {
-  const GoldenManifest& theirs = golden.manifest();
-  const GoldenManifest& ours = other.manifest();
-  const std::string difference = checkpoint_difference(
-      ours.checkpoint_sha256, ours.synthetic_seed, theirs.checkpoint_sha256, theirs.synthetic_seed);
+  check_same_checkpoint(other, golden);
+  return std::make_unique<GoldenSubject>(other);
+}
+
+void check_same_checkpoint(const Golden& ours, const Golden& theirs) {
+  const std::string difference =
+      checkpoint_difference(ours.manifest().checkpoint_sha256, ours.manifest().synthetic_seed,
+                            theirs.manifest().checkpoint_sha256, theirs.manifest().synthetic_seed);
   if (!difference.empty()) {
-    fail(ErrorKind::kInput, "{} is of another checkpoint than {}: {}", other.name(), golden.name(),
+    fail(ErrorKind::kInput, "{} is of another checkpoint than {}: {}", ours.name(), theirs.name(),
          difference);
   }
-  return std::make_unique<GoldenSubject>(other);
+  const auto& files = theirs.manifest().checkpoint_sha256;
+  for (const auto& [name, hash] : ours.manifest().checkpoint_sha256) {
+    if (files.contains(name)) return;
+  }
+  warn_of_nothing_in_common();
 }
 
 Side golden_side(const Golden& golden) {

@@ -22,6 +22,7 @@ class Subject {
   /// The same case once more without being watched; nothing when there is no such thing.
   virtual std::optional<CaseRecord> unwatched(const CaseRecord& /*reference*/) { return {}; }
   virtual Side side() const = 0;
+  virtual bool is_fp32() const = 0;
   /// The checkpoint's threshold for confidences, if it is known.
   virtual std::optional<double> threshold() const { return {}; }
 };
@@ -35,6 +36,9 @@ std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
 /// `other` must outlive the subject. Throws Error(kInput) when the goldens are of different
 /// checkpoints.
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden);
+
+/// Throws Error(kInput) when the goldens are of different checkpoints.
+void check_same_checkpoint(const Golden& ours, const Golden& theirs);
 
 /// A golden as a side of a report.
 Side golden_side(const Golden& golden);

@@ -27,6 +27,10 @@ std::string cuda_text() {
 
 }  // namespace
 
+std::string program_version() {
+  return "jemm " JEMM_VERSION;
+}
+
 std::string version_text() {
   const dnnl_version_t* dnnl = dnnl_version();
   return fmt::format(

@@ -7,5 +7,7 @@ namespace jemm::cli {
 
 /// Program, build kind, CUDA and library versions, one a line.
 std::string version_text();
+/// "jemm 0.1.0".
+std::string program_version();
 
 }  // namespace jemm::cli

@@ -49,10 +49,11 @@ class CudaEngine : public Engine {
         loader_(std::make_unique<Loader>(*checkpoint_)),
         text_(checkpoint_->config().text, load_text_weights<T>(*loader_, label_ids), gemms_,
               stream_),
-        fingerprint_(fmt::format("cuda {} sm_{}{} {} {}{} lora-unmerged {}", JEMM_VERSION,
+        fingerprint_(fmt::format("cuda {} sm_{}{} {} {}{} lora-{} {}", JEMM_VERSION,
                                  properties_.major, properties_.minor, Gemms::library(),
                                  sizeof(T) == 2 ? "bf16" : "fp32",
                                  options.deterministic ? " deterministic" : "",
+                                 lora_mode_name(checkpoint_->lora_mode()),
                                  checkpoint_->fingerprint())) {
     loader_->finish();
   }

@@ -14,6 +14,8 @@
 namespace jemm::gpu {
 namespace {
 
+const std::string kEmbedding = "model.language_model.embed_tokens.weight";
+
 std::int64_t padded(std::int64_t n) {
   return (n + 7) / 8 * 8;
 }
@@ -138,34 +140,42 @@ LayerWeights<T> layer_weights(Loader& loader, std::size_t index) {
   return layer;
 }
 
-DeviceArray<float> label_rows(Loader& loader, const std::string& matrix,
-                              std::span<const std::int32_t, 32> label_ids) {
+// A synthetic head is made row by row on the device: on the host it would be made whole.
+DeviceArray<float> label_rows(Loader& loader, std::span<const std::int32_t, 32> label_ids) {
+  const Checkpoint& checkpoint = loader.checkpoint();
+  if (!checkpoint.synthetic_seed()) {
+    const Tensor rows = widened(checkpoint.head_rows(label_ids));
+    DeviceArray<float> device(rows.size(), "the label head");
+    loader.values(reinterpret_cast<const float*>(rows.data.bytes.data()), rows.size(),
+                  device.data());
+    return device;
+  }
+  const std::string matrix = checkpoint.config().tied_head ? kEmbedding : "lm_head.weight";
   const std::int64_t n_rows = loader.shape(matrix)[0], width = loader.shape(matrix)[1];
-  DeviceArray<float> rows(std::ssize(label_ids) * width, "the label head");
+  DeviceArray<float> device(std::ssize(label_ids) * width, "the label head");
   for (std::size_t i = 0; i < label_ids.size(); ++i) {
     if (label_ids[i] < 0 || label_ids[i] >= n_rows) {
       fail(ErrorKind::kInput, "label token {} is outside the head's {} rows", label_ids[i], n_rows);
     }
     loader.elements(matrix, label_ids[i] * width, width,
-                    rows.data() + static_cast<std::int64_t>(i) * width);
+                    device.data() + static_cast<std::int64_t>(i) * width);
   }
-  return rows;
+  return device;
 }
 
 }  // namespace
 
 template <typename T>
 TextWeights<T> load_text_weights(Loader& loader, std::span<const std::int32_t, 32> label_ids) {
-  const std::string embedding = "model.language_model.embed_tokens.weight";
   const ModelConfig& config = loader.checkpoint().config();
   TextWeights<T> weights;
-  weights.embedding.reserve(element_count(loader.shape(embedding)), "the embedding");
-  loader.tensor(embedding, weights.embedding.data());
+  weights.embedding.reserve(element_count(loader.shape(kEmbedding)), "the embedding");
+  loader.tensor(kEmbedding, weights.embedding.data());
   for (std::size_t i = 0; i < config.text.layer_types.size(); ++i) {
     weights.layers.push_back(layer_weights<T>(loader, i));
   }
   weights.final_norm = offset_norm(loader, "model.language_model.norm.weight");
-  weights.head = label_rows(loader, config.tied_head ? embedding : "lm_head.weight", label_ids);
+  weights.head = label_rows(loader, label_ids);
   return weights;
 }
 

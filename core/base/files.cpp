@@ -38,7 +38,7 @@ class DirectorySource : public FileSource {
 }  // namespace
 
 Blob map_file(const std::filesystem::path& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat info {};
   if (file.fd < 0 || ::fstat(file.fd, &info) != 0) {
     fail(ErrorKind::kIo, "cannot open {}: {}", path.string(), std::strerror(errno));

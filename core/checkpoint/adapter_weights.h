@@ -22,6 +22,7 @@ class AdapterWeights {
 
   /// F32; BF16 and F16 pairs are widened, as PEFT widens them. `target` must be one of `targets`.
   LoraPair pair(const AdapterTarget& target) const;
+  const SafetensorsFile& file() const { return file_; }
 
  private:
   struct Entries {

@@ -13,10 +13,6 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-bool is_ignored(std::string_view name) {
-  return name.starts_with("mtp");
-}
-
 /// One line of the index.
 struct IndexLine {
   std::string shard;
@@ -46,6 +42,10 @@ std::vector<IndexLine> parse_index(std::string_view text, const std::string& whe
 }
 
 }  // namespace
+
+bool is_ignored_tensor(std::string_view name) {
+  return name.starts_with("mtp");
+}
 
 BaseWeights::BaseWeights(const FileSource& base, const TensorRegistry& registry)
     : registry_(registry) {
@@ -101,7 +101,7 @@ void BaseWeights::place_all(const std::string& directory) {
   std::vector<std::string> twice;
   for (const auto& shard : shards_) {
     for (const SafetensorsEntry& entry : shard->entries()) {
-      if (is_ignored(entry.name)) continue;
+      if (is_ignored_tensor(entry.name)) continue;
       const TensorInfo* info = registry_.find(entry.name);
       if (info == nullptr) {
         unexpected.push_back(entry.name);

@@ -17,18 +17,22 @@ struct NamedBlob {
   Blob blob;
 };
 
+/// "mtp.*": the multi-token heads, which the model ignores.
+bool is_ignored_tensor(std::string_view name);
+
 class BaseWeights {
  public:
   /// Reads model.safetensors, or without it the shards that model.safetensors.index.json names
   /// (Transformers prefers them in this order too). Throws Error(kInput) that lists what is
-  /// missing, unexpected (but for "mtp.*", the multi-token heads that the model ignores) or of
-  /// another shape or type.
+  /// missing, unexpected (but for ignored tensors) or of another shape or type.
   BaseWeights(const FileSource& base, const TensorRegistry& registry);
 
   /// `info` must be the registry's.
   Tensor tensor(const TensorInfo& info) const;
   /// What was read: the safetensors files, and the index when it decided.
   const std::vector<NamedBlob>& files() const { return files_; }
+  /// The safetensors files, in the order of files().
+  const std::vector<std::unique_ptr<SafetensorsFile>>& shards() const { return shards_; }
 
  private:
   struct Place {

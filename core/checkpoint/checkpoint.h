@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,12 @@ class Checkpoint {
   /// The update of a linear layer, by its weight's name without ".weight"; none when the adapter
   /// leaves the layer alone. The formula makes it anew at each call.
   virtual std::optional<LoraPair> lora(std::string_view module) const = 0;
+  /// Rows of the head [ids, D] as stored, of the embedding when the head is tied. Read the head
+  /// this way and not as a tensor: an export keeps the label rows alone. Throws Error(kInput) for a
+  /// token that has no row.
+  virtual Tensor head_rows(std::span<const std::int32_t> ids) const;
+  /// kMerged: tensors hold the updates and lora() gives none.
+  virtual LoraMode lora_mode() const { return LoraMode::kUnmerged; }
 
   /// The seed of the formula that makes the weights, when they come from one: an engine may then
   /// make them itself (synthetic.h).
@@ -51,8 +58,20 @@ class Checkpoint {
   /// weight files and index, and the adapter's three files; or over the formula's inputs (seed and
   /// small files). Tokenizer, template and preprocessor files are not covered. Equal fingerprints
   /// mean equal weights, so every byte is read: made at the first call, several files at a time,
-  /// and kept; 54 GB take as long as reading them does.
+  /// and kept; 54 GB take as long as reading them does. The same pass throws Error(kInput) for a
+  /// value that is not finite. An export has its inputs' fingerprint from its manifest (of merged
+  /// weights, a hash of it).
   virtual std::string fingerprint() const = 0;
+};
+
+/// Rows of a matrix, in the given order, in a blob of their own. Throws Error(kInput) for one that
+/// it does not have.
+Tensor gather_rows(const Tensor& matrix, std::span<const std::int32_t> rows);
+
+/// How far an export's large files are checked when it is opened.
+enum class Trust {
+  kHash,         ///< every file is read and its SHA-256 compared
+  kSizeAndTime,  ///< a large file of the recorded size and modification time is not read
 };
 
 class ExportFiles;
@@ -77,8 +96,10 @@ ModelSpec parse_model_spec(std::string_view text);
 
 /// Opens and checks everything: config, every tensor's name, dtype and shape, every adapter pair,
 /// calibration. Weights stay on disk (mapped). Without an adapter the base alone is checked. Throws
-/// Error(kInput) naming what is wrong, Error(kIo) for a file that is missing or unreadable.
-std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files);
+/// Error(kInput) naming what is wrong, Error(kIo) for a file that is missing or unreadable. An
+/// export's files are first compared with its manifest, as far as `trust` says.
+std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files,
+                                                  Trust trust = Trust::kHash);
 
 /// Weights from the formula of docs/synthetic.md, made when asked for.
 std::unique_ptr<const Checkpoint> open_synthetic(const CheckpointFiles& files, std::uint32_t seed);

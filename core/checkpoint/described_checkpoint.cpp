@@ -1,7 +1,10 @@
 // Opens and parses the small files.
 #include "checkpoint/described_checkpoint.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "checkpoint/export_files.h"
 #include "checkpoint/json_object.h"
 
 namespace jemm {
@@ -13,19 +16,17 @@ constexpr const char* kDecisionConfig = "decision_config.json";
 
 }  // namespace
 
-std::string_view lora_mode_name(LoraMode mode) {
-  return mode == LoraMode::kMerged ? "merged" : "unmerged";
-}
-
 DescribedCheckpoint::DescribedCheckpoint(const CheckpointFiles& files)
     : files_(files),
       config_(parse_model_config(open_small(*files.base, "base", kModelConfig),
                                  files.base->path(kModelConfig))),
-      registry_(config_) {
+      registry_(config_, files.exported == nullptr ? HeadForm::kWhole : HeadForm::kLabelRows) {
   if (files.adapter == nullptr) return;
   const FileSource& adapter = *files.adapter;
-  targets_ = parse_adapter_config(open_small(adapter, "adapter", kAdapterConfig),
-                                  adapter.path(kAdapterConfig), registry_);
+  if (lora_mode() == LoraMode::kUnmerged) {
+    targets_ = parse_adapter_config(open_small(adapter, "adapter", kAdapterConfig),
+                                    adapter.path(kAdapterConfig), registry_);
+  }
   decision_ = parse_decision_config(open_small(adapter, "adapter", kDecisionConfig),
                                     adapter.path(kDecisionConfig));
 }
@@ -34,6 +35,25 @@ std::string_view DescribedCheckpoint::open_small(const FileSource& source, const
                                                  const char* name) {
   small_files_.push_back({fmt::format("{}/{}", role, name), source.open(name)});
   return small_files_.back().blob.text();
+}
+
+LoraMode DescribedCheckpoint::lora_mode() const {
+  return files_.exported == nullptr ? LoraMode::kUnmerged : files_.exported->manifest().lora.mode;
+}
+
+Tensor DescribedCheckpoint::head_rows(std::span<const std::int32_t> ids) const {
+  if (files_.exported == nullptr || config_.tied_head) return Checkpoint::head_rows(ids);
+  const auto& kept = files_.exported->manifest().prompt.label_ids;
+  std::vector<std::int32_t> rows;
+  for (const std::int32_t id : ids) {
+    const auto at = std::find(kept.begin(), kept.end(), id);
+    if (at == kept.end()) {
+      fail(ErrorKind::kInput, "{}: the head's row of token {} was not exported",
+           files_.base->name(), id);
+    }
+    rows.push_back(static_cast<std::int32_t>(at - kept.begin()));
+  }
+  return gather_rows(tensor(kLabelRows), rows);
 }
 
 const DecisionConfig& DescribedCheckpoint::decision() const {

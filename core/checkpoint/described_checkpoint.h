@@ -21,11 +21,14 @@ class DescribedCheckpoint : public Checkpoint {
   const DecisionConfig& decision() const final;
   Tensor tensor(std::string_view name) const final;
   std::optional<LoraPair> lora(std::string_view module) const final;
+  Tensor head_rows(std::span<const std::int32_t> ids) const final;
+  LoraMode lora_mode() const final;
 
  protected:
   /// Reads config.json and, with an adapter, adapter_config.json and decision_config.json.
   explicit DescribedCheckpoint(const CheckpointFiles& files);
 
+  const CheckpointFiles& files() const { return files_; }
   const TensorRegistry& registry() const { return registry_; }
   const std::vector<AdapterTarget>& targets() const { return targets_; }  ///< none without adapter
   /// "base/config.json" and so on, as read.

@@ -1,6 +1,7 @@
 // Sizes, times and hashes of an export's files against its manifest.
 #include "checkpoint/export_files.h"
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
@@ -85,7 +86,10 @@ Blob ExportFiles::open(std::string_view file) const {
 void ExportFiles::verify(Trust trust) const {
   std::mutex mutex;
   std::vector<std::string> altered;
-  in_threads(manifest_.outputs.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
+  constexpr std::size_t kMostFiles = 8;  // at a time: each is read by two blocks
+  const std::size_t n_threads =
+      std::min<std::size_t>(std::thread::hardware_concurrency(), kMostFiles);
+  in_threads(manifest_.outputs.size(), n_threads, [&](std::size_t i) {
     const FileRecord& record = manifest_.outputs[i];
     const fs::path path = directory_ / record.name;
     if (trust == Trust::kSizeAndTime && record.size > kSmallFile &&

@@ -12,12 +12,6 @@
 
 namespace jemm {
 
-/// How far an export's large files are checked.
-enum class Trust {
-  kHash,         ///< every file is read and its SHA-256 compared
-  kSizeAndTime,  ///< a large file of the recorded size and modification time is not read
-};
-
 /// Holds what the manifest lists and nothing else, base and adapter files side by side.
 class ExportFiles : public FileSource {
  public:

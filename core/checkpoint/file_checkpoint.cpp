@@ -1,62 +1,37 @@
 // open_checkpoint: weights from safetensors files.
-#include <algorithm>
-#include <atomic>
-#include <future>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include <fmt/format.h>
-
+#include "base/blocks.h"
 #include "base/sha256.h"
 #include "checkpoint/adapter_weights.h"
 #include "checkpoint/base_weights.h"
 #include "checkpoint/described_checkpoint.h"
+#include "checkpoint/export_files.h"
+#include "checkpoint/fingerprint.h"
+#include "checkpoint/weight_scan.h"
 
 namespace jemm {
 namespace {
 
 constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 
-/// SHA-256 of each file, several at a time.
-std::vector<std::string> hash_all(const std::vector<NamedBlob>& files) {
-  std::vector<std::string> hashes(files.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < files.size(); i = next++) {
-      hashes[i] = sha256_hex(files[i].blob.bytes);
-    }
-  };
-  const std::size_t n_workers =
-      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, files.size());
-  std::vector<std::future<void>> workers;
-  for (std::size_t i = 0; i < n_workers; ++i) {
-    workers.push_back(std::async(std::launch::async, work));
-  }
-  for (std::future<void>& worker : workers) worker.get();
-  return hashes;
-}
-
 class FileCheckpoint final : public DescribedCheckpoint {
  public:
   explicit FileCheckpoint(const CheckpointFiles& files)
       : DescribedCheckpoint(files), base_(*files.base, registry()) {
-    hashed_ = small_files();
-    for (const NamedBlob& file : base_.files()) hashed_.push_back({"base/" + file.name, file.blob});
-    if (files.adapter == nullptr) return;
-    const Blob weights = files.adapter->open(kAdapterWeights);
-    hashed_.push_back({std::string("adapter/") + kAdapterWeights, weights});
-    adapter_.emplace(SafetensorsFile(weights, files.adapter->path(kAdapterWeights)), targets());
+    if (files.adapter == nullptr || lora_mode() == LoraMode::kMerged) return;
+    adapter_.emplace(
+        SafetensorsFile(files.adapter->open(kAdapterWeights), files.adapter->path(kAdapterWeights)),
+        targets());
   }
 
   std::string fingerprint() const override {
     std::call_once(fingerprint_made_, [this] {
-      const std::vector<std::string> hashes = hash_all(hashed_);
-      Sha256 whole;
-      for (std::size_t i = 0; i < hashed_.size(); ++i) {
-        whole.update(fmt::format("{} {}\n", hashes[i], hashed_[i].name));
-      }
-      fingerprint_ = whole.hex();
+      fingerprint_ =
+          files().exported == nullptr ? hash_files() : files().exported->manifest().fingerprint;
     });
     return fingerprint_;
   }
@@ -65,16 +40,43 @@ class FileCheckpoint final : public DescribedCheckpoint {
   Tensor read(const TensorInfo& info) const override { return base_.tensor(info); }
   LoraPair read(const AdapterTarget& target) const override { return adapter_->pair(target); }
 
+  /// Hashes every file, several at a time, and looks at the values of the weights.
+  std::string hash_files() const {
+    std::vector<FileHash> files;
+    std::vector<std::function<std::string()>> hashes;
+    const auto add_small = [&](const std::string& name, const Blob& blob) {
+      files.push_back({name, ""});
+      hashes.push_back([&blob] { return sha256_hex(blob.bytes); });
+    };
+    const auto add_weights = [&](const std::string& name, const SafetensorsFile& file) {
+      files.push_back({name, ""});
+      hashes.push_back([&file] { return scan_mapped(file); });
+    };
+    for (const NamedBlob& file : small_files()) add_small(file.name, file.blob);
+    for (std::size_t i = 0; i < base_.files().size(); ++i) {
+      const NamedBlob& file = base_.files()[i];
+      if (i < base_.shards().size()) {
+        add_weights("base/" + file.name, *base_.shards()[i]);
+      } else {
+        add_small("base/" + file.name, file.blob);
+      }
+    }
+    if (adapter_) add_weights(std::string("adapter/") + kAdapterWeights, adapter_->file());
+    in_threads(files.size(), std::thread::hardware_concurrency(),
+               [&](std::size_t i) { files[i].sha256 = hashes[i](); });
+    return fingerprint_of(files);
+  }
+
   BaseWeights base_;
   std::optional<AdapterWeights> adapter_;
-  std::vector<NamedBlob> hashed_;
   mutable std::once_flag fingerprint_made_;
   mutable std::string fingerprint_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files) {
+std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files, Trust trust) {
+  if (files.exported != nullptr) files.exported->verify(trust);
   return std::make_unique<FileCheckpoint>(files);
 }
 

@@ -1,6 +1,8 @@
 // Hashes from a manifest, or of files.
 #include "checkpoint/input_hashes.h"
 
+#include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -9,12 +11,32 @@
 #include "checkpoint/export_files.h"
 
 namespace jemm {
+namespace {
+
+/// The file of that name, in the directory that its prefix says or in the first that has it.
+std::optional<Blob> find_file(const CheckpointFiles& files, std::string_view name) {
+  const auto open = [](const std::shared_ptr<const FileSource>& source,
+                       std::string_view file) -> std::optional<Blob> {
+    if (source == nullptr || !source->contains(file)) return std::nullopt;
+    return source->open(file);
+  };
+  constexpr std::string_view kBase = "base/";
+  constexpr std::string_view kAdapter = "adapter/";
+  if (name.starts_with(kBase)) return open(files.base, name.substr(kBase.size()));
+  if (name.starts_with(kAdapter)) return open(files.adapter, name.substr(kAdapter.size()));
+  std::optional<Blob> file = open(files.adapter, name);
+  return file ? file : open(files.base, name);
+}
+
+}  // namespace
 
 FileHashes recorded_hashes(const ExportManifest& manifest) {
   FileHashes hashes;
   for (const std::string_view role : {"base/", "adapter/"}) {
     for (const FileRecord& record : manifest.inputs) {
-      if (record.name.starts_with(role)) hashes[record.name.substr(role.size())] = record.sha256;
+      if (!record.name.starts_with(role)) continue;
+      hashes[record.name] = record.sha256;
+      hashes[record.name.substr(role.size())] = record.sha256;
     }
   }
   return hashes;
@@ -24,10 +46,8 @@ FileHashes input_hashes(const CheckpointFiles& files, std::span<const std::strin
   if (files.exported != nullptr) return recorded_hashes(files.exported->manifest());
   std::vector<std::string> hashes(names.size());
   in_threads(names.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
-    for (const auto& source : {files.adapter, files.base}) {
-      if (source == nullptr || !source->contains(names[i])) continue;
-      hashes[i] = sha256_hex(source->open(names[i]).bytes);
-      return;
+    if (const std::optional<Blob> file = find_file(files, names[i])) {
+      hashes[i] = sha256_hex(file->bytes);
     }
   });
   FileHashes found;

@@ -11,7 +11,7 @@
 namespace jemm {
 
 /// File name -> SHA-256, as a golden's checkpoint_sha256 has them: the files of base and adapter
-/// side by side, of a name in both the adapter's.
+/// side by side, of a name in both the adapter's; or "base/NAME" and "adapter/NAME".
 using FileHashes = std::map<std::string, std::string>;
 
 /// What an export's manifest records of its inputs.

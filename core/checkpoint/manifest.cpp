@@ -1,6 +1,8 @@
 // The manifest's JSON, both ways.
 #include "checkpoint/manifest.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/file_records.h"
 #include "checkpoint/json_object.h"
@@ -11,7 +13,10 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "jemm-export/1";
+const char* format_name(ManifestState state) {
+  return state == ManifestState::kFinished ? "jemm-export/1" : "jemm-export-partial/1";
+}
+
 constexpr IntRange kIds{0, INT32_MAX};
 constexpr IntRange kCounts{0, INT64_MAX};
 
@@ -109,14 +114,33 @@ PromptFacts read_prompt(const JsonObject& object) {
   return prompt;
 }
 
+template <typename T>
+void sort_unique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 }  // namespace
+
+LoraFacts lora_facts(const std::vector<AdapterTarget>& targets, LoraMode mode) {
+  LoraFacts facts;
+  facts.mode = mode;
+  facts.n_pairs = targets.size();
+  for (const AdapterTarget& target : targets) {
+    facts.ranks.push_back(target.rank);
+    facts.scales.push_back(target.scale);
+  }
+  sort_unique(facts.ranks);
+  sort_unique(facts.scales);
+  return facts;
+}
 
 const FileRecord* ExportManifest::find_output(std::string_view name) const {
   return find_record(outputs, name);
 }
 
-std::string manifest_text(const ExportManifest& manifest) {
-  const OrderedJson root = {{"format", kFormat},
+std::string manifest_text(const ExportManifest& manifest, ManifestState state) {
+  const OrderedJson root = {{"format", format_name(state)},
                             {"exporter", manifest.exporter},
                             {"pins", pins_json()},
                             {"source", source_json(manifest)},
@@ -136,13 +160,13 @@ std::string manifest_text(const ExportManifest& manifest) {
   return root.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-ExportManifest parse_manifest(std::string_view text, const std::string& file) {
+ExportManifest parse_manifest(std::string_view text, const std::string& file, ManifestState state) {
   const nlohmann::json value = parse_json_object(text, file);
   const JsonObject root(value, file);
   const std::string format = required_string(root, "format");
-  if (format != kFormat) {
-    root.refuse("format",
-                fmt::format("{} is not supported, only \"{}\"", in_quotes(format), kFormat));
+  if (format != format_name(state)) {
+    root.refuse("format", fmt::format("{} is not supported, only \"{}\"", in_quotes(format),
+                                      format_name(state)));
   }
   ExportManifest manifest;
   manifest.exporter = required_string(root, "exporter");
@@ -153,9 +177,33 @@ ExportManifest parse_manifest(std::string_view text, const std::string& file) {
   manifest.prompt = read_prompt(root.object("prompt"));
   manifest.decision =
       parse_decision_config(root.object("calibration").value().dump(), file + ": calibration");
-  manifest.inputs = read_records(root, "inputs", false);
+  manifest.inputs = read_records(root, "inputs", state == ManifestState::kPartial);
   manifest.outputs = read_records(root, "outputs", false);
   return manifest;
+}
+
+std::string difference(const ExportManifest& earlier, const ExportManifest& now) {
+  if (earlier.exporter != now.exporter) {
+    return fmt::format("it was made by {}, this is {}", earlier.exporter, now.exporter);
+  }
+  if (earlier.lora.mode != now.lora.mode) {
+    return fmt::format("its LoRA mode is {}", lora_mode_name(earlier.lora.mode));
+  }
+  if (earlier.synthetic_seed != now.synthetic_seed) return "its seed is another";
+  for (const FileRecord& record : now.inputs) {
+    const FileRecord* before = find_record(earlier.inputs, record.name);
+    if (before == nullptr) return fmt::format("input {} is new", in_quotes(record.name));
+    if (before->size != record.size || before->mtime_ns != record.mtime_ns) {
+      return fmt::format("input {} has changed", in_quotes(record.name));
+    }
+  }
+  for (const FileRecord& record : earlier.inputs) {
+    if (find_record(now.inputs, record.name) == nullptr) {
+      return fmt::format("input {} is gone", in_quotes(record.name));
+    }
+  }
+  if (earlier.prompt != now.prompt) return "its tokenizer or framing is another";
+  return "";
 }
 
 }  // namespace jemm

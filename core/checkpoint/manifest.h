@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/adapter_config.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config.h"
 
@@ -40,13 +41,15 @@ struct PromptFacts {
   bool operator==(const PromptFacts&) const = default;
 };
 
-/// The adapter in an export.
+/// What a manifest says of the adapter.
 struct LoraFacts {
   LoraMode mode = LoraMode::kUnmerged;
   std::uint64_t n_pairs = 0;
   std::vector<std::int64_t> ranks;  ///< distinct, ascending: one, unless patterns set several
   std::vector<double> scales;       ///< likewise
 };
+
+LoraFacts lora_facts(const std::vector<AdapterTarget>& targets, LoraMode mode);
 
 struct ExportManifest {
   std::string exporter;  ///< program and version
@@ -63,9 +66,20 @@ struct ExportManifest {
   const FileRecord* find_output(std::string_view name) const;  ///< null when there is none
 };
 
+enum class ManifestState {
+  kFinished,
+  kPartial,  ///< the journal of an export under way: what is not done has no hash or is not listed
+};
+
 /// The text of a manifest; pins of base, adapter and reference (pins.h) are added.
-std::string manifest_text(const ExportManifest& manifest);
+std::string manifest_text(const ExportManifest& manifest,
+                          ManifestState state = ManifestState::kFinished);
 /// Throws Error(kInput) naming `file`, key and what is wrong, another format version included.
-ExportManifest parse_manifest(std::string_view text, const std::string& file);
+ExportManifest parse_manifest(std::string_view text, const std::string& file,
+                              ManifestState state = ManifestState::kFinished);
+
+/// Why the work recorded in `earlier` is not that of `now`: exporter, mode, seed, prompt facts, or
+/// an input's size or time. Empty when nothing differs.
+std::string difference(const ExportManifest& earlier, const ExportManifest& now);
 
 }  // namespace jemm

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/labels.h"
+
 namespace jemm {
 namespace {
 
@@ -12,14 +14,14 @@ using Role = TensorRole;
 
 class Builder {
  public:
-  explicit Builder(const ModelConfig& config)
-      : text_(config.text), vision_(config.vision), tied_head_(config.tied_head) {}
+  Builder(const ModelConfig& config, HeadForm head)
+      : text_(config.text), vision_(config.vision), tied_head_(config.tied_head), head_(head) {}
 
   std::vector<TensorInfo> build() {
     const std::string model = "model.language_model";
     add(model + ".embed_tokens.weight", {text_.vocab_size, text_.hidden_size}, Role::kEmbedding);
     add(model + ".norm.weight", {text_.hidden_size}, Role::kOffsetNorm);
-    if (!tied_head_) add("lm_head.weight", {text_.vocab_size, text_.hidden_size}, Role::kHead);
+    if (!tied_head_) head();
     for (std::size_t i = 0; i < text_.layer_types.size(); ++i) {
       layer(fmt::format("{}.layers.{}", model, i), text_.layer_types[i]);
     }
@@ -28,6 +30,13 @@ class Builder {
   }
 
  private:
+  void head() {
+    if (head_ == HeadForm::kWhole) {
+      add("lm_head.weight", {text_.vocab_size, text_.hidden_size}, Role::kHead);
+    } else {
+      add(std::string(kLabelRows), {kLabels.size(), text_.hidden_size}, Role::kHead);
+    }
+  }
   void add(std::string name, Shape shape, Role role, bool takes_lora = false) {
     tensors_.push_back({std::move(name), std::move(shape), role, takes_lora});
   }
@@ -109,12 +118,14 @@ class Builder {
   const TextConfig& text_;
   const VisionConfig& vision_;
   bool tied_head_;
+  HeadForm head_;
   std::vector<TensorInfo> tensors_;
 };
 
 }  // namespace
 
-TensorRegistry::TensorRegistry(const ModelConfig& config) : tensors_(Builder(config).build()) {
+TensorRegistry::TensorRegistry(const ModelConfig& config, HeadForm head)
+    : tensors_(Builder(config, head).build()) {
   std::sort(tensors_.begin(), tensors_.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
 }

@@ -32,10 +32,18 @@ struct TensorInfo {
   bool takes_lora = false;  ///< a linear layer of the language model, where the engines apply pairs
 };
 
+/// What is kept of a head that is not tied.
+enum class HeadForm {
+  kWhole,      ///< lm_head.weight
+  kLabelRows,  ///< kLabelRows alone, as in exports
+};
+/// The head's rows of the 32 labels [32, D], in the labels' order.
+inline constexpr std::string_view kLabelRows = "lm_head.label_rows.weight";
+
 /// All tensors of a model, sorted by name.
 class TensorRegistry {
  public:
-  explicit TensorRegistry(const ModelConfig& config);
+  explicit TensorRegistry(const ModelConfig& config, HeadForm head = HeadForm::kWhole);
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const TensorInfo* find(std::string_view name) const;

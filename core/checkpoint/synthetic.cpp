@@ -36,36 +36,43 @@ void in_parallel(std::size_t count, const Work& work) {
   for (std::future<void>& part : parts) part.get();
 }
 
-/// Element i = value(u), u = mix(lo32(i) ^ mix(s + hi32(i))) / 2^32, rounded to float, then to T.
+/// out[i] = value(u) of element begin + i, u = mix(lo32 ^ mix(s + hi32)) / 2^32, rounded to float,
+/// then to T.
 template <typename T, typename Value>
-Blob fill(std::size_t count, std::uint32_t s, const Value& value) {
-  const std::shared_ptr<T[]> values = std::make_shared_for_overwrite<T[]>(count);
-  T* const out = values.get();
-  in_parallel(count, [out, s, &value](std::size_t begin, std::size_t end) {
+void fill(std::span<T> out, std::uint64_t first, std::uint32_t s, const Value& value) {
+  in_parallel(out.size(), [out, first, s, &value](std::size_t from, std::size_t to) {
+    std::uint64_t begin = first + from;
+    const std::uint64_t end = first + to;
     while (begin < end) {
       const std::uint32_t high = static_cast<std::uint32_t>(begin >> 32);
-      const std::size_t stop = std::min(end, (begin | 0xffffffffU) + 1);
+      const std::uint64_t stop = std::min(end, (begin | 0xffffffffU) + 1);
       const std::uint32_t lead = synthetic_mix(s + high);
-      for (std::size_t i = begin; i < stop; ++i) {
+      for (std::uint64_t i = begin; i < stop; ++i) {
         const double u = synthetic_mix(static_cast<std::uint32_t>(i) ^ lead) * 0x1p-32;
         const auto rounded = static_cast<float>(value(u));
         if constexpr (std::is_same_v<T, float>) {
-          out[i] = rounded;
+          out[static_cast<std::size_t>(i - first)] = rounded;
         } else {
-          out[i] = float_to_bf16(rounded);
+          out[static_cast<std::size_t>(i - first)] = float_to_bf16(rounded);
         }
       }
       begin = stop;
     }
   });
-  return {std::as_bytes(std::span<const T>(out, count)), values};
 }
 
-/// The tensor of value(u) = centre + (2u - 1) * width.
-template <typename T>
-Tensor affine(DType dtype, const Shape& shape, std::uint32_t s, double centre, double width) {
-  const auto value = [centre, width](double u) { return centre + (2 * u - 1) * width; };
-  return {dtype, shape, fill<T>(static_cast<std::size_t>(element_count(shape)), s, value)};
+/// A tensor whose values fill_all(span) makes.
+template <typename T, typename FillAll>
+Tensor filled(DType dtype, const Shape& shape, const FillAll& fill_all) {
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  const std::shared_ptr<T[]> values = std::make_shared_for_overwrite<T[]>(count);
+  fill_all(std::span<T>(values.get(), count));
+  return {dtype, shape, {std::as_bytes(std::span<const T>(values.get(), count)), values}};
+}
+
+/// value(u) = centre + (2u - 1) * width.
+auto affine(double centre, double width) {
+  return [centre, width](double u) { return centre + (2 * u - 1) * width; };
 }
 
 double fan_in_width(const Shape& shape) {
@@ -106,23 +113,25 @@ SyntheticFormula synthetic_formula(const TensorInfo& info, std::uint32_t seed) {
   fail(ErrorKind::kInput, "no formula for tensor {}", info.name);
 }
 
-Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed) {
+void synthetic_elements(const TensorInfo& info, std::uint32_t seed, std::uint64_t begin,
+                        std::span<std::byte> out) {
   const SyntheticFormula formula = synthetic_formula(info, seed);
-  const std::uint32_t s = formula.name_hash;
-  const auto count = static_cast<std::size_t>(element_count(info.shape));
+  const std::span values(reinterpret_cast<std::uint16_t*>(out.data()), out.size() / 2);
+  const auto by = [&](const auto& value) { fill(values, begin, formula.name_hash, value); };
   switch (formula.kind) {
     case SyntheticFormula::Kind::kSpread:
-      return affine<std::uint16_t>(DType::kBf16, info.shape, s, formula.centre, formula.width);
-    case SyntheticFormula::Kind::kLogDecay: {
-      const auto value = [](double u) { return std::log(0.01 + u * 15.99); };
-      return {DType::kBf16, info.shape, fill<std::uint16_t>(count, s, value)};
-    }
-    case SyntheticFormula::Kind::kTimeBias: {
-      const auto value = [](double u) { return 5 * u - 4; };
-      return {DType::kBf16, info.shape, fill<std::uint16_t>(count, s, value)};
-    }
+      return by(affine(formula.centre, formula.width));
+    case SyntheticFormula::Kind::kLogDecay:
+      return by([](double u) { return std::log(0.01 + u * 15.99); });
+    case SyntheticFormula::Kind::kTimeBias:
+      return by([](double u) { return 5 * u - 4; });
   }
-  fail(ErrorKind::kInput, "no formula for tensor {}", info.name);
+}
+
+Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed) {
+  return filled<std::uint16_t>(DType::kBf16, info.shape, [&](std::span<std::uint16_t> out) {
+    synthetic_elements(info, seed, 0, std::as_writable_bytes(out));
+  });
 }
 
 Tensor synthetic_lora(const AdapterTarget& target, std::string_view suffix, std::uint32_t seed) {
@@ -130,7 +139,9 @@ Tensor synthetic_lora(const AdapterTarget& target, std::string_view suffix, std:
   const std::uint32_t s = fnv1a(name) ^ seed;
   const bool is_a = suffix == kLoraA;
   const Shape shape = is_a ? target.a_shape() : target.b_shape();
-  return affine<float>(DType::kF32, shape, s, 0, is_a ? fan_in_width(shape) : 0.02);
+  return filled<float>(DType::kF32, shape, [&](std::span<float> out) {
+    fill(out, 0, s, affine(0, is_a ? fan_in_width(shape) : 0.02));
+  });
 }
 
 }  // namespace jemm

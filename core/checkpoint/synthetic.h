@@ -32,6 +32,9 @@ struct SyntheticFormula {
 };
 SyntheticFormula synthetic_formula(const TensorInfo& info, std::uint32_t seed);
 
+/// Elements [begin, begin + n) of a base tensor as BF16, n = out.size() / 2.
+void synthetic_elements(const TensorInfo& info, std::uint32_t seed, std::uint64_t begin,
+                        std::span<std::byte> out);
 /// A base tensor: BF16, rounded to nearest even from float, which is rounded from double.
 Tensor synthetic_tensor(const TensorInfo& info, std::uint32_t seed);
 /// One half of a pair, float. `suffix` is kLoraA or kLoraB.

@@ -1,8 +1,7 @@
 // open_synthetic: small files from directories, weights from the formula.
-#include <fmt/format.h>
-
 #include "base/sha256.h"
 #include "checkpoint/described_checkpoint.h"
+#include "checkpoint/fingerprint.h"
 #include "checkpoint/synthetic.h"
 
 namespace jemm {
@@ -16,12 +15,11 @@ class SyntheticCheckpoint final : public DescribedCheckpoint {
   std::optional<std::uint32_t> synthetic_seed() const override { return seed_; }
 
   std::string fingerprint() const override {
-    Sha256 whole;
-    whole.update(fmt::format("synthetic, seed {}\n", seed_));
+    std::vector<FileHash> files;
     for (const NamedBlob& file : small_files()) {
-      whole.update(fmt::format("{} {}\n", sha256_hex(file.blob.bytes), file.name));
+      files.push_back({file.name, sha256_hex(file.blob.bytes)});
     }
-    return whole.hex();
+    return synthetic_fingerprint_of(seed_, files);
   }
 
  private:

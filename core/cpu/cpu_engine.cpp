@@ -55,8 +55,9 @@ class CpuEngine : public Engine {
         eps_(static_cast<float>(config_.rms_norm_eps)),
         weights_(load_text_weights(*checkpoint_, label_ids)),
         context_(n_threads),
-        fingerprint_(fmt::format("cpu {} {} fp32 lora-unmerged {}", JEMM_VERSION,
-                                 products_version(), checkpoint_->fingerprint())) {}
+        fingerprint_(fmt::format("cpu {} {} fp32 lora-{} {}", JEMM_VERSION, products_version(),
+                                 lora_mode_name(checkpoint_->lora_mode()),
+                                 checkpoint_->fingerprint())) {}
 
   const std::string& fingerprint() const override { return fingerprint_; }
 

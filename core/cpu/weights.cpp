@@ -83,27 +83,6 @@ LayerWeights layer_weights(const Checkpoint& checkpoint, std::size_t index) {
   return layer;
 }
 
-// The rows of `matrix` with the given indices, as a layer of its own in float32.
-Linear rows_of(const Tensor& matrix, std::span<const std::int32_t, 32> indices) {
-  const auto n_rows = static_cast<std::int64_t>(indices.size());
-  const auto cols = static_cast<std::size_t>(matrix.shape[1]);
-  const std::size_t row_bytes = cols * dtype_size(matrix.dtype);
-  const auto values = std::make_shared<std::vector<float>>(indices.size() * cols);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (indices[i] < 0 || indices[i] >= matrix.shape[0]) {
-      fail(ErrorKind::kInput, "label token {} is outside the head's {} rows", indices[i],
-           matrix.shape[0]);
-    }
-    widen(matrix.dtype,
-          matrix.data.bytes.subspan(static_cast<std::size_t>(indices[i]) * row_bytes, row_bytes),
-          std::span(*values).subspan(i * cols, cols));
-  }
-  return {.weight = {.dtype = DType::kF32,
-                     .shape = {n_rows, matrix.shape[1]},
-                     .data = {std::as_bytes(std::span(*values)), values}},
-          .lora = std::nullopt};
-}
-
 }  // namespace
 
 TextWeights load_text_weights(const Checkpoint& checkpoint,
@@ -114,9 +93,7 @@ TextWeights load_text_weights(const Checkpoint& checkpoint,
     weights.layers.push_back(layer_weights(checkpoint, i));
   }
   weights.final_norm = offset_norm(checkpoint, "model.language_model.norm.weight");
-  weights.head = rows_of(
-      checkpoint.config().tied_head ? weights.embedding : checkpoint.tensor("lm_head.weight"),
-      label_ids);
+  weights.head.weight = widened(checkpoint.head_rows(label_ids));
   return weights;
 }
 

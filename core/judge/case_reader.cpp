@@ -55,6 +55,20 @@ class Field {
     return value_.kind() == JsonKind::kFloat || value_.kind() == JsonKind::kInt;
   }
 
+  /// Of what is neither text nor number.
+  std::string kind_name() const {
+    switch (value_.kind()) {
+      case JsonKind::kNull:
+        return "(null)";
+      case JsonKind::kTrue:
+        return "(true)";
+      case JsonKind::kFalse:
+        return "(false)";
+      default:
+        return value_.is_list() ? "(list)" : "(object)";
+    }
+  }
+
   /// Calls `visit` with each element of a list.
   template <typename Visit>
   void each(const Visit& visit) const {
@@ -100,12 +114,15 @@ ImageRecord read_image(const Field& field) {
   image.width = field.get("width").integer<std::int64_t>();
   image.height = field.get("height").integer<std::int64_t>();
   image.rgb_sha256 = field.get("rgb_sha256").text();
+  if (image.rgb_sha256.empty()) field.get("rgb_sha256").refuse("is empty");
   if (const auto grid = field.find("grid_thw")) {
     std::size_t i = 0;
     grid->each([&](const Field& entry) {
       if (i == image.grid_thw.size()) grid->refuse("has more than three entries");
-      image.grid_thw[i++] = entry.integer<std::int64_t>();
+      image.grid_thw[i] = entry.integer<std::int64_t>();
+      if (image.grid_thw[i++] < 1) entry.refuse("is not positive");
     });
+    if (i < image.grid_thw.size()) grid->refuse("has less than three entries");
   }
   image.pixel_values_sha256 = optional_text(field, "pixel_values_sha256").value_or("");
   return image;
@@ -140,8 +157,8 @@ AnswerRecord read_answer(std::string id, const Field& field) {
       });
     } else if (value.is_number()) {
       answer.numbers.emplace_back(name, value.number());
-    } else if (value.is_text()) {
-      answer.texts.emplace_back(name, value.text());
+    } else {
+      answer.texts.emplace_back(name, value.is_text() ? value.text() : value.kind_name());
     }
   });
   return answer;
@@ -178,9 +195,20 @@ std::string read_body(std::string_view line, const Field& field) {
   return body;
 }
 
+}  // namespace
+
+std::vector<double> probabilities_of(const AnswerRecord& answer) {
+  std::vector<double> values;
+  for (const auto& [id, p] : answer.probabilities) values.push_back(p);
+  return values;
+}
+
+namespace {
+
 CaseRecord read_fields(std::string_view line, const Field& field) {
   CaseRecord record;
   record.id = field.get("id").text();
+  if (record.id.empty()) field.get("id").refuse("is empty");
   record.body = read_body(line, field);
   const std::string status = field.get("status").text();
   if (status == "error") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/utf8.h"
 #include "judge/compare_answers.h"
@@ -78,7 +79,7 @@ class Comparer {
   void compare_positions(int index, const QuestionRecord& ours, const QuestionRecord& theirs);
   void compare_logits(int index, const QuestionRecord& ours, const QuestionRecord& theirs);
   void compare_tensors();
-  void compare_tensor(const StageTensor& ours, const StageTensor& theirs);
+  void add_unknown_tensors(const CaseRecord& side);
   void compare_response();
 
   bool asked(StageKind kind) const { return stages_.has(kind); }
@@ -118,6 +119,9 @@ void Comparer::add(int question, StageId stage, FindingKind kind, const std::str
 bool Comparer::compare_acceptance() {
   constexpr StageId kStage{StageKind::kAccept};
   if (asked(kStage.kind)) count(kStage);
+  if (!observed_.body.empty() && observed_.body != reference_.body) {
+    add(-1, kStage, FindingKind::kDiffers, "the request itself is another one");
+  }
   const auto& ours = observed_.error;
   const auto& theirs = reference_.error;
   if (ours && theirs) {
@@ -160,7 +164,10 @@ void Comparer::equal_text(StageKind kind, int image, std::string_view what, cons
 void Comparer::compare_images() {
   const auto& ours = observed_.images;
   const auto& theirs = reference_.images;
-  if (ours.size() != theirs.size() && !theirs.empty()) {
+  const bool is_asked =
+      asked(StageKind::kImageRgb) || asked(StageKind::kImageGrid) || asked(StageKind::kImagePixels);
+  if (!is_asked || !reference_.has_questions) return;
+  if (ours.size() != theirs.size()) {
     add(-1, {StageKind::kImageRgb},
         ours.size() < theirs.size() ? FindingKind::kMissing : FindingKind::kExtra,
         fmt::format("{} images, not {}", ours.size(), theirs.size()));
@@ -220,7 +227,7 @@ void Comparer::compare_candidates(int index, const QuestionRecord& ours,
                                   const QuestionRecord& theirs) {
   if (ours.type != theirs.type) {
     add(index, {StageKind::kPrompt}, FindingKind::kDiffers,
-        fmt::format("type {}, not {}", ours.type, theirs.type));
+        fmt::format("type {}, not {}", ours.type, theirs.type), "another type");
   }
   if (ours.candidates != theirs.candidates) {
     add(index, {StageKind::kPrompt}, FindingKind::kDiffers,
@@ -293,6 +300,7 @@ void Comparer::compare_values(int question, StageId stage, const std::vector<Val
     return add(question, stage, FindingKind::kDiffers,
                fmt::format("{} values, not {}", ours.size(), theirs.size()));
   }
+  if (theirs.empty()) return add(question, stage, FindingKind::kMissing, "no values");
   for (const auto* side : {&ours, &theirs}) {
     const auto bad =
         std::find_if(side->begin(), side->end(), [](Value value) { return !std::isfinite(value); });
@@ -303,39 +311,50 @@ void Comparer::compare_values(int question, StageId stage, const std::vector<Val
   }
   const TensorDistance distance =
       tensor_distance(std::span<const Value>(ours), std::span<const Value>(theirs));
+  if (!std::isfinite(distance.rms_ratio)) {
+    return add(question, stage, FindingKind::kNotFinite,
+               "the RMS ratio is infinite: the reference is all zeros");
+  }
   result_.values.push_back({question, stage, distance.rms_ratio, distance.max_abs});
 }
 
 void Comparer::compare_tensors() {
-  const auto place = [](const StageTensor& tensor) {
-    return std::pair(tensor.question, tensor.stage);
+  using Places = std::map<std::pair<int, StageId>, const StageTensor*>;
+  const auto places_of = [](const CaseRecord& side) {
+    Places places;
+    for (const StageTensor& tensor : side.tensors)
+      places[{tensor.question, tensor.stage}] = &tensor;
+    return places;
   };
-  for (const CaseRecord* side : {&reference_, &observed_}) {
-    if (side == &observed_ && reference_.tensors.empty()) continue;
-    for (const std::string& name : side->unknown_tensors) {
-      add(-1, {StageKind::kFinalNorm}, FindingKind::kExtra,
-          fmt::format("a tensor of no known stage: {}", name), "a tensor of no known stage");
-    }
+  const Places theirs = places_of(reference_);
+  const Places ours = places_of(observed_);
+  add_unknown_tensors(reference_);
+  if (!theirs.empty()) add_unknown_tensors(observed_);
+  for (const auto& [question, stage] : reference_.lost_tensors) {
+    if (!asked(stage.kind)) continue;
+    add(question, stage, FindingKind::kMissing,
+        "the golden has this stage of other questions, not of this one");
   }
-  for (const StageTensor& theirs : reference_.tensors) {
-    if (!asked(theirs.stage.kind)) continue;
-    const auto ours =
-        std::find_if(observed_.tensors.begin(), observed_.tensors.end(),
-                     [&](const StageTensor& tensor) { return place(tensor) == place(theirs); });
-    if (ours == observed_.tensors.end()) {
-      add(theirs.question, theirs.stage, FindingKind::kMissing, "the stage is not there");
+  for (const auto& [place, tensor] : theirs) {
+    const auto& [question, stage] = place;
+    if (!asked(stage.kind)) continue;
+    const auto mine = ours.find(place);
+    if (mine == ours.end()) {
+      add(question, stage, FindingKind::kMissing, "the stage is not there");
     } else {
-      compare_values(theirs.question, theirs.stage, ours->values, theirs.values);
+      compare_values(question, stage, mine->second->values, tensor->values);
     }
   }
-  if (reference_.tensors.empty()) return;
-  for (const StageTensor& ours : observed_.tensors) {
-    const bool known =
-        std::any_of(reference_.tensors.begin(), reference_.tensors.end(),
-                    [&](const StageTensor& tensor) { return place(tensor) == place(ours); });
-    if (!known && asked(ours.stage.kind)) {
-      add(ours.question, ours.stage, FindingKind::kExtra, "the reference has no such stage");
-    }
+  for (const auto& [place, tensor] : ours) {
+    if (theirs.empty() || theirs.contains(place) || !asked(place.second.kind)) continue;
+    add(place.first, place.second, FindingKind::kExtra, "the reference has no such stage");
+  }
+}
+
+void Comparer::add_unknown_tensors(const CaseRecord& side) {
+  for (const std::string& name : side.unknown_tensors) {
+    add(-1, {StageKind::kFinalNorm}, FindingKind::kExtra,
+        fmt::format("a tensor of no known stage: {}", name), "a tensor of no known stage");
   }
 }
 

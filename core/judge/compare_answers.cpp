@@ -28,25 +28,28 @@ std::vector<std::string> candidates_of(const AnswerRecord& answer) {
   return ids;
 }
 
-std::vector<double> values_of(const AnswerRecord& answer) {
-  std::vector<double> values;
-  for (const auto& [id, p] : answer.probabilities) values.push_back(p);
-  return values;
-}
-
-bool all_finite(std::span<const double> values) {
-  return std::all_of(values.begin(), values.end(), [](double p) { return std::isfinite(p); });
+const std::string* text_of(const AnswerRecord& answer, std::string_view name) {
+  for (const auto& [field, text] : answer.texts) {
+    if (field == name) return &text;
+  }
+  return nullptr;
 }
 
 class AnswerComparer {
  public:
   AnswerComparer(const CaseRecord& reference, const CaseRecord& observed, const StageSet& stages,
                  CaseComparison& result)
-      : reference_(reference), observed_(observed), stages_(stages), result_(result) {}
+      : reference_(reference),
+        observed_(observed),
+        stages_(stages),
+        result_(result),
+        blamed_(stages.has(StageKind::kProbabilities) ? kProbabilities : kDecision) {}
 
   void run();
 
  private:
+  void compare_all(const ResponseRecord& ours, const ResponseRecord& theirs);
+  int index_of(const AnswerRecord& answer) const;
   void compare_answer(const AnswerRecord& ours, const AnswerRecord& theirs);
   bool compare_probabilities(const AnswerRecord& ours, const AnswerRecord& theirs);
   void compare_fields(const AnswerRecord& ours, const AnswerRecord& theirs,
@@ -60,13 +63,13 @@ class AnswerComparer {
   const CaseRecord& observed_;
   const StageSet& stages_;
   CaseComparison& result_;
+  StageId blamed_;  ///< for answers of which nothing can be compared
   int question_ = -1;
   std::string question_id_;
 };
 
 void AnswerComparer::add(StageId stage, FindingKind kind, const std::string& what,
                          const std::string& redacted) {
-  if (!stages_.has(stage.kind)) return;
   result_.findings.push_back({.case_id = reference_.id,
                               .question = question_,
                               .question_id = question_id_,
@@ -77,25 +80,31 @@ void AnswerComparer::add(StageId stage, FindingKind kind, const std::string& wha
 }
 
 void AnswerComparer::run() {
+  const bool answers_asked =
+      stages_.has(StageKind::kProbabilities) || stages_.has(StageKind::kDecision);
   const ResponseRecord& theirs = *reference_.response;
   if (!observed_.response) {
-    for (const StageId stage : {kProbabilities, kDecision, kUsage}) {
-      add(stage, FindingKind::kMissing, "no response");
-    }
+    if (answers_asked) add(blamed_, FindingKind::kMissing, "no response");
+    if (stages_.has(StageKind::kUsage)) add(kUsage, FindingKind::kMissing, "no response");
     return;
   }
-  const ResponseRecord& ours = *observed_.response;
+  if (answers_asked) compare_all(*observed_.response, theirs);
+  compare_usage(*observed_.response, theirs);
+}
+
+/// Pairs answers by the question's id.
+void AnswerComparer::compare_all(const ResponseRecord& ours, const ResponseRecord& theirs) {
   const auto find = [](const ResponseRecord& response, const std::string& id) {
     return std::find_if(response.answers.begin(), response.answers.end(),
                         [&](const AnswerRecord& answer) { return answer.question_id == id; });
   };
   for (const AnswerRecord& answer : theirs.answers) {
-    question_ = static_cast<int>(&answer - theirs.answers.data());
+    question_ = index_of(answer);
     question_id_ = answer.question_id;
     if (!reference_.has_questions) result_.questions.push_back({question_id_, question_});
     const auto mine = find(ours, answer.question_id);
     if (mine == ours.answers.end()) {
-      add(kProbabilities, FindingKind::kMissing, "the answer is not there");
+      add(blamed_, FindingKind::kMissing, "the answer is not there");
     } else {
       compare_answer(*mine, answer);
     }
@@ -104,10 +113,19 @@ void AnswerComparer::run() {
   question_id_.clear();
   for (const AnswerRecord& answer : ours.answers) {
     if (find(theirs, answer.question_id) != theirs.answers.end()) continue;
-    add(kProbabilities, FindingKind::kExtra,
-        fmt::format("a further answer: \"{}\"", answer.question_id), "a further answer");
+    add(blamed_, FindingKind::kExtra, fmt::format("a further answer: \"{}\"", answer.question_id),
+        "a further answer");
   }
-  compare_usage(ours, theirs);
+}
+
+/// The question of that id, whatever the order of the answers.
+int AnswerComparer::index_of(const AnswerRecord& answer) const {
+  const auto& questions = reference_.questions;
+  const auto found = std::find_if(
+      questions.begin(), questions.end(),
+      [&](const QuestionRecord& question) { return question.id == answer.question_id; });
+  if (found != questions.end()) return static_cast<int>(found - questions.begin());
+  return static_cast<int>(&answer - reference_.response->answers.data());
 }
 
 void AnswerComparer::compare_answer(const AnswerRecord& ours, const AnswerRecord& theirs) {
@@ -136,21 +154,23 @@ void AnswerComparer::compare_answer(const AnswerRecord& ours, const AnswerRecord
 bool AnswerComparer::compare_probabilities(const AnswerRecord& ours, const AnswerRecord& theirs) {
   if (stages_.has(StageKind::kProbabilities)) result_.compared.push_back(kProbabilities);
   if (candidates_of(ours) != candidates_of(theirs)) {
-    add(kProbabilities, FindingKind::kDiffers,
+    add(blamed_, FindingKind::kDiffers,
         fmt::format("probabilities of {} candidates that are not the {} of the reference, or in "
                     "another order",
                     ours.probabilities.size(), theirs.probabilities.size()));
     return false;
   }
-  for (const AnswerRecord* side : {&ours, &theirs}) {
-    if (all_finite(values_of(*side))) continue;
-    add(kProbabilities, FindingKind::kNotFinite,
-        fmt::format("a probability is not finite{}", side == &theirs ? " in the reference" : ""));
+  if (theirs.probabilities.empty()) {
+    add(blamed_, FindingKind::kMissing, "the reference's answer has no probabilities");
     return false;
   }
-  if (theirs.probabilities.empty()) {
-    add(kProbabilities, FindingKind::kMissing, "the reference's answer has no probabilities");
-    return false;
+  for (const AnswerRecord* side : {&ours, &theirs}) {
+    for (const double p : probabilities_of(*side)) {
+      if (p >= 0 && p <= 1) continue;
+      add(blamed_, std::isfinite(p) ? FindingKind::kDiffers : FindingKind::kNotFinite,
+          fmt::format("a probability is {}{}", p, side == &theirs ? " in the reference" : ""));
+      return false;
+    }
   }
   return true;
 }
@@ -169,8 +189,8 @@ AnswerPoint AnswerComparer::make_point(const AnswerRecord& ours, const AnswerRec
   }
   point.n_images = static_cast<std::int64_t>(reference_.images.size());
   point.candidates = candidates_of(theirs);
-  point.reference = values_of(theirs);
-  point.observed = values_of(ours);
+  point.reference = probabilities_of(theirs);
+  point.observed = probabilities_of(ours);
   const DistributionDistance distance = distribution_distance(point.observed, point.reference);
   point.drift = distance.drift;
   point.kl = distance.kl;
@@ -181,8 +201,8 @@ AnswerPoint AnswerComparer::make_point(const AnswerRecord& ours, const AnswerRec
   return point;
 }
 
-/// The fields beside the probabilities: the same ones, texts equal unless the winner flipped, and
-/// numbers as near as the probabilities are.
+/// The fields beside the probabilities: the same ones, texts equal but for the choice of a winner
+/// that flipped, and numbers as near as the probabilities are.
 void AnswerComparer::compare_fields(const AnswerRecord& ours, const AnswerRecord& theirs,
                                     const AnswerPoint& point) {
   result_.compared.push_back(kDecision);
@@ -190,23 +210,27 @@ void AnswerComparer::compare_fields(const AnswerRecord& ours, const AnswerRecord
     return add(kDecision, FindingKind::kDiffers,
                "the answer has other fields, or in another order");
   }
-  for (std::size_t i = 0; i < theirs.texts.size() && i < ours.texts.size(); ++i) {
-    const auto& [name, text] = theirs.texts[i];
-    const bool follows_winner = name != "type";
-    if (ours.texts[i].second == text || (follows_winner && point.flipped)) continue;
+  for (const auto& [name, text] : theirs.texts) {
+    const std::string* mine = text_of(ours, name);
+    const std::string& wanted = name == "choice" && point.flipped
+                                    ? point.candidates[winner_of(point.observed).index]
+                                    : text;
+    if (mine != nullptr && *mine == wanted) continue;
     add(kDecision, FindingKind::kDiffers,
-        fmt::format("{} is \"{}\", not \"{}\"", name, ours.texts[i].second, text),
-        fmt::format("{} differs", name));
+        fmt::format("{} is {}, not \"{}\"", name,
+                    mine == nullptr ? "no text" : fmt::format("\"{}\"", *mine), wanted),
+        "a text of the answer differs");
   }
-  // A sum of i * p_i over n candidates moves by at most n^2 / 2 of the drift.
+  // The expected value, a sum of i * p_i over n candidates, moves by at most n^2 / 2 of the drift.
   const auto n = static_cast<double>(point.candidates.size());
-  const double reach = n * n * point.drift + 1e-9;
   for (const auto& [name, value] : theirs.numbers) {
+    const double reach = point.drift * (name == "expected_value" ? n * n / 2 : 1) + 1e-9;
     const std::optional<double> mine = number_of(ours, name);
     if (mine && std::abs(*mine - value) <= reach) continue;
     add(kDecision, FindingKind::kDiffers,
         fmt::format("{} is {}, not {}: more than the probabilities explain", name,
-                    mine.value_or(NAN), value));
+                    mine.value_or(NAN), value),
+        "a number of the answer differs by more than the probabilities explain");
   }
 }
 

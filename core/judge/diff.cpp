@@ -34,7 +34,12 @@ std::string id_of(std::string_view line, const std::string& where) {
   fail(ErrorKind::kInput, "{} has no id", where);
 }
 
-AnswerLine read_line(std::string_view line, const std::string& where) {
+/// An id for people: a string's text, else the JSON.
+std::string shown_id(const std::string& id) {
+  return id.starts_with('"') ? json_string_value(id) : id;
+}
+
+AnswerLine parse_answer(std::string_view line, const std::string& where) {
   AnswerLine result;
   constexpr std::string_view kError[] = {"error"};
   const std::vector<JsonMember> errors = json_members(line, kError);
@@ -48,10 +53,13 @@ AnswerLine read_line(std::string_view line, const std::string& where) {
   return result;
 }
 
-std::vector<double> probabilities_of(const AnswerRecord& answer) {
-  std::vector<double> values;
-  for (const auto& [id, p] : answer.probabilities) values.push_back(p);
-  return values;
+AnswerLine read_line(std::string_view line, const std::string& where) {
+  try {
+    return parse_answer(line, where);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kRequest) throw;
+    fail(ErrorKind::kInput, "{}: {}", where, error.what());
+  }
 }
 
 class AnswerDiff {
@@ -92,6 +100,9 @@ void AnswerDiff::compare_answers(const std::string& id, const AnswerRecord& a,
       std::equal(a.probabilities.begin(), a.probabilities.end(), b.probabilities.begin(),
                  [](const auto& x, const auto& y) { return x.first == y.first; });
   if (!same_candidates) return tally.regress({id, a.question_id, "other candidates"});
+  const bool is_finite =
+      std::all_of(after.begin(), after.end(), [](double p) { return std::isfinite(p); });
+  if (!is_finite) return tally.regress({id, a.question_id, "a probability is not finite"});
   const double drift = distribution_distance(after, before).drift;
   tally.move(id, a.question_id, drift);
   const Winner winner = winner_of(before);
@@ -116,20 +127,19 @@ DiffResult diff_answers(const std::string& a, const std::string& b, const DiffOp
   result.n_a = before.size();
   result.n_b = after.size();
   for (const IndexedLines* side : {&before, &after}) {
-    for (const std::string& id : side->duplicates()) {
-      result.notes.push_back(fmt::format(
-          "{}: the id {} occurs more than once; the first line counts", side->path(), id));
-    }
+    if (side->duplicates().empty()) continue;
+    fail(ErrorKind::kInput, "{}: the id {} stands for more than one line", side->path(),
+         side->duplicates().front());
   }
   while (const std::optional<std::string_view> line = before.next()) {
     const std::string id = id_of(*line, before.where());
     const std::optional<std::string_view> other = after.find(id);
     if (!other) {
-      diff.tally.regress({id, "", "not in B"});
+      diff.tally.regress({shown_id(id), "", "not in B"});
       continue;
     }
     ++result.n_common;
-    diff.compare(id, read_line(*line, before.where()), read_line(*other, after.where()));
+    diff.compare(shown_id(id), read_line(*line, before.where()), read_line(*other, after.where()));
   }
   return diff.tally.finish();
 }

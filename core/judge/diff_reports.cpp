@@ -27,18 +27,14 @@ struct QuestionLine {
   std::size_t n_findings = 0;
 };
 
-Json parse_line(std::string_view line, const std::string& where) {
-  return parse_json_object(line, where);
-}
-
 QuestionLine read_question(std::string_view line, const std::string& where) {
-  const Json json = parse_line(line, where);
+  const Json json = parse_json_object(line, where);
   const JsonObject object(json, where);
   QuestionLine question;
   question.case_id = object.string("case", "");
   question.id = object.string("id", "");
   if (object.find_not_null("drift") != nullptr) question.drift = object.number("drift", 0);
-  if (object.find_not_null("margin") != nullptr) question.margin = object.number("margin", 0);
+  question.margin = object.number("margin", 0);
   question.flipped = object.boolean("flipped", false);
   question.winner = object.string("winner", "");
   if (const Json* findings = object.find("findings")) question.n_findings = findings->size();
@@ -46,25 +42,39 @@ QuestionLine read_question(std::string_view line, const std::string& where) {
 }
 
 std::string key_of(std::string_view line, const std::string& where) {
-  const Json json = parse_line(line, where);
+  const Json json = parse_json_object(line, where);
   const JsonObject object(json, where);
   object.require("case");
   return fmt::format("{}\n{}", object.string("case", ""),
                      object.integer("question", 0, {-1, INT32_MAX}));
 }
 
-/// A report's verdict, hash of the gates, and gates by name with their outcome.
+/// What was found of a stage.
+struct StageFacts {
+  std::int64_t n_compared = 0;
+  std::int64_t n_wrong = 0;
+};
+
+/// A report's verdict, hash of the gates, gates by name with their outcome, stages.
 struct ReportHead {
   std::string verdict;
   std::string gates_sha256;
   std::string golden;
   std::map<std::string, std::string> outcomes;
+  std::map<std::string, StageFacts> stages;
 };
 
-void add_outcome(const Json& gate, const std::string& name, ReportHead& head) {
-  if (gate.is_object() && gate.contains("outcome") && gate["outcome"].is_string()) {
-    head.outcomes[name] = gate["outcome"].get<std::string>();
-  }
+void add_outcome(const JsonObject& gate, const std::string& name, ReportHead& head) {
+  const std::string outcome = gate.string("outcome", "");
+  if (!outcome.empty()) head.outcomes[name] = outcome;
+}
+
+/// Calls `take` with each object of the list under `key`.
+template <typename Take>
+void each_entry(const JsonObject& object, std::string_view key, const Take& take) {
+  const Json* list = object.find(key);
+  if (list == nullptr || !list->is_array()) object.refuse(key, "is not a list");
+  for (const Json& entry : *list) take(JsonObject(entry, object.where()));
 }
 
 ReportHead read_head(const std::string& directory) {
@@ -79,15 +89,15 @@ ReportHead read_head(const std::string& directory) {
   head.verdict = object.string("verdict", "");
   head.gates_sha256 = object.string("gates_sha256", "");
   head.golden = object.object("reference").string("name", "");
-  for (const char* list : {"stages", "gate_results"}) {
-    const Json* entries = object.find(list);
-    if (entries == nullptr || !entries->is_array()) continue;
-    for (const Json& entry : *entries) {
-      if (!entry.is_object()) continue;
-      const std::string name = entry.value("stage", "") + " " + entry.value("name", "");
-      for (const auto& [key, value] : entry.items()) add_outcome(value, name + " " + key, head);
-    }
-  }
+  constexpr IntRange kAny = {0, INT64_MAX};
+  each_entry(object, "stages", [&](const JsonObject& stage) {
+    const std::string name = stage.string("stage", "");
+    head.stages[name] = {stage.integer("compared", 0, kAny), stage.integer("wrong", 0, kAny)};
+    add_outcome(stage.object("rms_gate"), name + " RMS ratio", head);
+    add_outcome(stage.object("max_abs_gate"), name + " largest difference", head);
+  });
+  each_entry(object, "gate_results",
+             [&](const JsonObject& gate) { add_outcome(gate, gate.string("name", ""), head); });
   return head;
 }
 
@@ -111,10 +121,26 @@ void compare_heads(const ReportHead& a, const ReportHead& b, DiffTally& tally) {
   if (rank(b.verdict) < rank(a.verdict)) tally.improve(verdict);
   for (const auto& [name, outcome] : a.outcomes) {
     const auto other = b.outcomes.find(name);
-    if (other == b.outcomes.end() || other->second == outcome) continue;
-    const DiffEntry entry{"gate " + name, "", fmt::format("{} became {}", outcome, other->second)};
-    if (other->second == "over budget") tally.regress(entry);
-    if (outcome == "over budget") tally.improve(entry);
+    const std::string now = other == b.outcomes.end() ? "absent" : other->second;
+    if (now == outcome) continue;
+    const DiffEntry entry{"gate " + name, "", fmt::format("{} became {}", outcome, now)};
+    if (now == "over budget" || now == "absent") tally.regress(entry);
+    if (outcome == "over budget" && now != "absent") tally.improve(entry);
+  }
+  for (const auto& [name, stage] : a.stages) {
+    const auto other = b.stages.find(name);
+    const StageFacts now = other == b.stages.end() ? StageFacts{} : other->second;
+    if (stage.n_compared > 0 && now.n_compared == 0) {
+      tally.regress({"stage " + name, "", "is not compared any more"});
+    }
+    const DiffEntry entry{"stage " + name, "",
+                          fmt::format("{} findings, {} before", now.n_wrong, stage.n_wrong)};
+    if (now.n_wrong > stage.n_wrong) tally.regress(entry);
+    if (now.n_wrong < stage.n_wrong && now.n_compared > 0) tally.improve(entry);
+  }
+  for (const auto& [name, stage] : b.stages) {
+    if (stage.n_wrong == 0 || a.stages.contains(name)) continue;
+    tally.regress({"stage " + name, "", fmt::format("{} findings, none before", stage.n_wrong)});
   }
 }
 

@@ -5,22 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "contract/answer.h"
 #include "judge/distance.h"
+#include "judge/render_text.h"
 
 namespace jemm {
 namespace {
 
 constexpr std::size_t kMaxListed = 100;
 constexpr std::size_t kMaxPrinted = 20;
-
-/// Text for a terminal: control characters and lone surrogates as JSON escapes.
-std::string printable(std::string_view text) {
-  const std::string quoted = json_string(text);
-  return quoted.substr(1, quoted.size() - 2);
-}
 
 std::string list_text(std::string_view title, const DiffList& list) {
   if (list.n == 0) return "";
@@ -35,13 +29,18 @@ std::string list_text(std::string_view title, const DiffList& list) {
   return text;
 }
 
+/// A JSON string that every reader takes: lone surrogates as visible escapes.
+std::string json_text(std::string_view text) {
+  return json_string(valid_utf8(text));
+}
+
 std::string list_json(const DiffList& list) {
   std::string text = fmt::format(R"({{"n":{},"listed":[)", list.n);
   for (std::size_t i = 0; i < list.listed.size(); ++i) {
     const DiffEntry& entry = list.listed[i];
     if (i > 0) text += ',';
-    text += fmt::format(R"({{"case":{},"question":{},"what":{}}})", json_string(entry.case_id),
-                        json_string(entry.question_id), json_string(entry.what));
+    text += fmt::format(R"({{"case":{},"question":{},"what":{}}})", json_text(entry.case_id),
+                        json_text(entry.question_id), json_text(entry.what));
   }
   return text + "]}";
 }
@@ -57,7 +56,8 @@ void DiffTally::move(const std::string& case_id, const std::string& question_id,
   ++result.n_questions;
   if (distance != 0) ++result.n_moved;
   distances_.push_back(distance);
-  if (!result.moved.case_id.empty() && distance <= result.moved.max) return;
+  if (result.moved.is_set && distance <= result.moved.max) return;
+  result.moved.is_set = true;
   result.moved.max = distance;
   result.moved.case_id = question_id.empty() ? case_id : case_id + ", " + question_id;
 }
@@ -90,7 +90,7 @@ std::string diff_json(const DiffResult& result) {
   std::string notes;
   for (const std::string& note : result.notes) {
     if (!notes.empty()) notes += ',';
-    notes += json_string(note);
+    notes += json_text(note);
   }
   return fmt::format(
       R"({{"format":"jemm-diff/1","kind":"{}","a":{},"b":{},"common":{},"questions":{},)"
@@ -98,7 +98,7 @@ std::string diff_json(const DiffResult& result) {
       R"("regressions":{},"notes":[{}]}})"
       "\n",
       result.kind, result.n_a, result.n_b, result.n_common, result.n_questions, result.n_moved,
-      number(result.moved.median), number(result.moved.max), json_string(result.moved.case_id),
+      number(result.moved.median), number(result.moved.max), json_text(result.moved.case_id),
       list_json(result.flips), list_json(result.improvements), list_json(result.regressions),
       notes);
 }

@@ -1,4 +1,4 @@
-// Distances, in double throughout.
+// Distances, in double or wider.
 #include "judge/distance.h"
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace {
 template <typename Value>
 TensorDistance distance_of(std::span<const Value> x, std::span<const Value> reference) {
   TensorDistance distance;
-  double difference = 0;
-  double norm = 0;
+  long double difference = 0;  // squares of any double fit
+  long double norm = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto r = static_cast<double>(reference[i]);
-    const double d = static_cast<double>(x[i]) - r;
+    const auto r = static_cast<long double>(reference[i]);
+    const long double d = static_cast<long double>(x[i]) - r;
     difference += d * d;
     norm += r * r;
-    distance.max_abs = std::max(distance.max_abs, std::abs(d));
+    distance.max_abs = std::max(distance.max_abs, static_cast<double>(std::abs(d)));
   }
-  if (difference > 0) distance.rms_ratio = std::sqrt(difference) / std::sqrt(norm);
+  if (difference > 0) distance.rms_ratio = static_cast<double>(std::sqrt(difference / norm));
   return distance;
 }
 

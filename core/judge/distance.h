@@ -15,7 +15,7 @@ struct TensorDistance {
   double max_abs = 0;    ///< largest |x - reference|
 };
 
-/// Sums in double. Both spans have the same length.
+/// Sums wider than double. Both spans have the same length.
 TensorDistance tensor_distance(std::span<const float> x, std::span<const float> reference);
 TensorDistance tensor_distance(std::span<const double> x, std::span<const double> reference);
 

@@ -145,7 +145,8 @@ std::string gates_json(const Gates& gates) {
 Gates parse_gates(std::string_view text, const std::string& file) {
   const nlohmann::json json = parse_json_object(text, file);
   const JsonObject object(json, file);
-  std::vector<std::string_view> keys = {"format", "name", "stage_rms_of", "threshold"};
+  // "noise" stands in the gates.json of a report: what was measured, no gate.
+  std::vector<std::string_view> keys = {"format", "name", "stage_rms_of", "threshold", "noise"};
   for (const NamedBudget& entry : kBudgets) keys.push_back(entry.key);
   check_keys(object, keys);
   object.require("format");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -38,14 +39,27 @@ std::pair<std::size_t, std::size_t> prefix_range(const std::vector<SafetensorsEn
           static_cast<std::size_t>(last - entries.begin())};
 }
 
+/// "ID/3/layer.07" cut at its last two slashes: an id may have slashes of its own.
+struct TensorName {
+  std::string_view id;
+  std::string_view place;  ///< "3/layer.07"
+};
+TensorName cut_name(std::string_view name) {
+  const std::size_t last = name.rfind('/');
+  if (last == std::string_view::npos || last == 0) return {};
+  const std::size_t before = name.rfind('/', last - 1);
+  if (before == std::string_view::npos) return {};
+  return {name.substr(0, before), name.substr(before + 1)};
+}
+
 /// "3/layer.07" to its question and stage; false when it is not spelled exactly so.
-bool parse_tensor_name(std::string_view name, StageTensor& tensor) {
-  const std::size_t slash = std::min(name.find('/'), name.size());
-  const auto read = std::from_chars(name.data(), name.data() + slash, tensor.question);
-  const std::optional<StageId> stage = parse_stage(name.substr(std::min(slash + 1, name.size())));
+bool parse_place(std::string_view place, StageTensor& tensor) {
+  const std::size_t slash = std::min(place.find('/'), place.size());
+  const auto read = std::from_chars(place.data(), place.data() + slash, tensor.question);
+  const std::optional<StageId> stage = parse_stage(place.substr(std::min(slash + 1, place.size())));
   if (read.ec != std::errc() || !stage || !is_tensor(stage->kind)) return false;
   tensor.stage = *stage;
-  return name == fmt::format("{}/{}", tensor.question, stage_name(*stage)) && tensor.question >= 0;
+  return tensor.question >= 0 && place == fmt::format("{}/{}", tensor.question, stage_name(*stage));
 }
 
 std::vector<float> float_values(const SafetensorsFile& file, const SafetensorsEntry& entry) {
@@ -66,12 +80,35 @@ void add_facts(const JsonObject& object, const std::string& prefix, GoldenManife
   }
 }
 
+/// What every accepted case of a mode has. A field that is lost would not be missed otherwise.
+void check_complete(const CaseRecord& record, const std::string& mode, const std::string& where) {
+  if (record.error || (mode != "full" && mode != "contract")) return;
+  const auto need = [&](bool is_there, std::string_view what) {
+    if (is_there) return;
+    fail(ErrorKind::kInput, "{}: no {}, which mode {} has", where, what, mode);
+  };
+  const bool is_full = mode == "full";
+  need(!record.questions.empty(), "questions");
+  if (is_full) need(record.response && record.response->input_tokens, "response with usage");
+  for (const QuestionRecord& question : record.questions) {
+    need(question.prompt.has_value(), "prompt of a question");
+    need(question.token_ids.has_value(), "token_ids of a question");
+    if (!is_full) continue;
+    need(question.logits && question.logits->size() == question.candidates.size(),
+         "logit of each candidate");
+    if (!record.images.empty()) {
+      need(question.position_ids_sha256.has_value(), "position_ids_sha256 of a question");
+    }
+  }
+}
+
 }  // namespace
 
 Golden::Golden(const std::string& directory) : directory_(directory) {
   read_manifest();
   const std::string stages = directory + "/stages.safetensors";
-  if (open_directory(directory)->contains("stages.safetensors")) {
+  // Only a name that is not there is no tensors: a broken link, say, is an error.
+  if (std::filesystem::exists(std::filesystem::symlink_status(stages))) {
     stages_ = std::make_unique<SafetensorsFile>(map_file(stages), stages);
   }
   open_cases();
@@ -114,12 +151,17 @@ void Golden::open_cases() {
     std::string id = read_case_id(line, where);
     if (!stages_) return id;
     const auto [first, last] = prefix_range(stages_->entries(), id + "/");
-    for (std::size_t i = first; i < last; ++i) claimed[i] = true;
+    for (std::size_t i = first; i < last; ++i) {
+      const TensorName name = cut_name(stages_->entries()[i].name);
+      if (name.id != id) continue;
+      claimed[i] = true;
+      StageTensor tensor;
+      if (parse_place(name.place, tensor)) tensor_stages_.insert(tensor.stage);
+    }
     return id;
   });
   for (std::size_t i = 0; i < claimed.size(); ++i) {
-    if (claimed[i]) continue;
-    if (n_stray_tensors_++ == 0) stray_tensor_ = stages_->entries()[i].name;
+    if (!claimed[i]) ++n_stray_tensors_;
   }
 }
 
@@ -129,12 +171,27 @@ void Golden::add_tensors(CaseRecord& record) const {
   const auto [first, last] = prefix_range(stages_->entries(), prefix);
   for (std::size_t i = first; i < last; ++i) {
     const SafetensorsEntry& entry = stages_->entries()[i];
+    const TensorName name = cut_name(entry.name);
+    if (name.id != record.id) continue;
     StageTensor tensor;
-    if (parse_tensor_name(std::string_view(entry.name).substr(prefix.size()), tensor)) {
+    if (parse_place(name.place, tensor)) {
       tensor.values = float_values(*stages_, entry);
       record.tensors.push_back(std::move(tensor));
     } else {
       record.unknown_tensors.push_back(entry.name);
+    }
+  }
+  note_lost_tensors(record);
+}
+
+/// A stage is kept for every question, `vision` for those of requests with images.
+void Golden::note_lost_tensors(CaseRecord& record) const {
+  std::set<std::pair<int, StageId>> kept;
+  for (const StageTensor& tensor : record.tensors) kept.insert({tensor.question, tensor.stage});
+  for (const StageId stage : tensor_stages_) {
+    if (stage.kind == StageKind::kVision && record.images.empty()) continue;
+    for (int i = 0; i < static_cast<int>(record.questions.size()); ++i) {
+      if (!kept.contains({i, stage})) record.lost_tensors.emplace_back(i, stage);
     }
   }
 }
@@ -142,15 +199,19 @@ void Golden::add_tensors(CaseRecord& record) const {
 bool Golden::next(CaseRecord& record) {
   const std::optional<std::string_view> line = cases_->next();
   if (!line) return false;
-  record = read_case(*line, cases_->where());
-  add_tensors(record);
+  record = read_whole(*line);
   return true;
 }
 
 std::optional<CaseRecord> Golden::find(const std::string& id) {
   const std::optional<std::string_view> line = cases_->find(id);
   if (!line) return std::nullopt;
-  CaseRecord record = read_case(*line, cases_->where());
+  return read_whole(*line);
+}
+
+CaseRecord Golden::read_whole(std::string_view line) const {
+  CaseRecord record = read_case(line, cases_->where());
+  check_complete(record, manifest_.mode, cases_->where());
   add_tensors(record);
   return record;
 }

@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,9 +44,8 @@ class Golden {
   bool has_tensors() const { return stages_ != nullptr; }
   /// Ids that occur more than once, each one once.
   const std::vector<std::string>& duplicates() const { return cases_->duplicates(); }
-  /// Tensors of stages.safetensors whose name begins with no case's id; the first of them.
+  /// Tensors of stages.safetensors whose name begins with no case's id.
   std::uint64_t n_stray_tensors() const { return n_stray_tensors_; }
-  const std::string& stray_tensor() const { return stray_tensor_; }
 
   /// The next case in the order of the file; false behind the last one. Throws Error(kInput).
   bool next(CaseRecord& record);
@@ -56,14 +57,16 @@ class Golden {
  private:
   void read_manifest();
   void open_cases();
+  CaseRecord read_whole(std::string_view line) const;
   void add_tensors(CaseRecord& record) const;
+  void note_lost_tensors(CaseRecord& record) const;
 
   std::string directory_;
   GoldenManifest manifest_;
   std::unique_ptr<const SafetensorsFile> stages_;
   std::optional<IndexedLines> cases_;
+  std::set<StageId> tensor_stages_;  ///< of which any question has a tensor
   std::uint64_t n_stray_tensors_ = 0;
-  std::string stray_tensor_;
 };
 
 /// What makes two lists of checkpoint files, or two seeds, those of different checkpoints: a file

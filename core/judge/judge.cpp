@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "judge/bins.h"
 #include "judge/distance.h"
 
@@ -18,8 +19,8 @@ constexpr std::size_t kMaxWorst = 10;
 constexpr std::size_t kMaxPoints = 512;
 
 void note(Extreme& extreme, double value, const std::string& case_id, int question) {
-  // NaN is never the largest: it was a finding before it came here.
-  if (!extreme.case_id.empty() && value <= extreme.max) return;
+  if (extreme.is_set && value <= extreme.max) return;
+  extreme.is_set = true;
   extreme.max = value;
   extreme.case_id = case_id;
   extreme.question = question;
@@ -36,11 +37,20 @@ std::optional<double> level(const std::map<StageId, double>& levels, StageId sta
   return found->second;
 }
 
+double finite(double noise, const std::string& name) {
+  if (std::isfinite(noise)) return noise;
+  fail(ErrorKind::kInput, "the noise of {} is {}", name, noise);
+}
+
 std::optional<double> gate_value(const Report& report, std::string_view name) {
   for (const GateResult& gate : report.gate_results) {
     if (gate.name == name && gate.n_compared > 0) return gate.gauge.value;
   }
   return std::nullopt;
+}
+
+Gauge gauge(const Budget& limits, double value, std::optional<double> noise) {
+  return {.value = value, .limits = limits, .noise = noise};
 }
 
 /// Keeps the list's ten largest drifts, largest first.
@@ -58,8 +68,8 @@ NoiseLevels noise_levels(const Report& report) {
   NoiseLevels levels;
   for (const StageSummary& stage : report.stages) {
     if (stage.n_compared == 0 || !is_numeric(stage.stage.kind)) continue;
-    levels.stage_rms[stage.stage] = stage.rms.max;
-    levels.stage_max_abs[stage.stage] = stage.max_abs.max;
+    levels.stage_rms[stage.stage] = finite(stage.rms.max, stage_name(stage.stage));
+    levels.stage_max_abs[stage.stage] = finite(stage.max_abs.max, stage_name(stage.stage));
   }
   levels.probability_median = gate_value(report, "probability.median");
   levels.probability_max = gate_value(report, "probability.max");
@@ -101,10 +111,6 @@ Judge::Judge(Gates gates, StageSet stages, std::optional<NoiseLevels> noise)
   if (gates_.threshold) report_.crossings = Crossings{.threshold = *gates_.threshold};
 }
 
-Gauge Judge::gauge(const Budget& limits, double value, std::optional<double> noise) const {
-  return {.value = value, .limits = limits, .noise = noise};
-}
-
 Gauge Judge::rms_gauge(StageId stage, double value) const {
   return gauge(gates_.rms_budget(stage), value,
                noise_ ? level(noise_->stage_rms, stage) : std::nullopt);
@@ -134,25 +140,39 @@ std::vector<Finding> Judge::add(const CaseComparison& comparison, const CaseComp
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.stage < b.stage; });
-  for (const Finding& finding : findings) add_finding(finding);
-  note_first_fault(findings);
+  for (const Finding& finding : findings) count_finding(finding);
+  if (!findings.empty()) note_first_fault(findings.front());
   return findings;
 }
 
 void Judge::add_finding(const Finding& finding) {
+  count_finding(finding);
+  note_first_fault(finding);
+}
+
+void Judge::count_finding(const Finding& finding) {
   ++report_.n_findings;
   ++tallies_[finding.stage].n_wrong;
-  if (finding.kind != FindingKind::kOverBudget) only_numbers_ = false;
-  if (report_.findings.size() < kMaxListed) report_.findings.push_back(finding);
+  const bool is_severe = finding.kind != FindingKind::kOverBudget;
+  if (is_severe) only_numbers_ = false;
+  std::vector<Finding>& listed = report_.findings;
+  if (listed.size() == kMaxListed && is_severe) {
+    // What is not a mere number is listed before numbers are.
+    const auto number = std::find_if(listed.rbegin(), listed.rend(), [](const Finding& other) {
+      return other.kind == FindingKind::kOverBudget;
+    });
+    if (number != listed.rend()) listed.erase(std::next(number).base());
+  }
+  if (listed.size() < kMaxListed) listed.push_back(finding);
 }
 
 void Judge::take_value(const std::string& case_id, const StageValue& value,
                        std::vector<Finding>& findings) {
   StageTally& tally = tallies_[value.stage];
-  tally.max_abs.push_back(value.max_abs);
+  tally.max_abs.add(value.max_abs);
   note(tally.max_abs_extreme, value.max_abs, case_id, value.question);
   if (value.stage.kind == StageKind::kProbabilities) return;  // judged with the answers
-  tally.rms.push_back(value.rms_ratio);
+  tally.rms.add(value.rms_ratio);
   note(tally.rms_extreme, value.rms_ratio, case_id, value.question);
   const auto check = [&](const Gauge& measured, std::string_view name) {
     if (measured.outcome() != Outcome::kOver) return;
@@ -175,8 +195,8 @@ void Judge::take_answer(const AnswerComparison& answer, const AnswerComparison* 
   AnswerPoint point = answer.point;
   if (noise != nullptr) point.noise_drift = noise->point.drift;
   drifts_.push_back(point.drift);
-  kls_.push_back(point.kl);
-  variations_.push_back(point.total_variation);
+  kls_.add(point.kl);
+  variations_.add(point.total_variation);
   note(worst_drift_, point.drift, point.case_id, point.question);
   note(worst_kl_, point.kl, point.case_id, point.question);
   note(worst_variation_, point.total_variation, point.case_id, point.question);
@@ -260,9 +280,7 @@ void Judge::take_point(const AnswerPoint& point) {
   kept.observed.clear();
 }
 
-void Judge::note_first_fault(const std::vector<Finding>& findings) {
-  if (findings.empty()) return;
-  const Finding& first = findings.front();
+void Judge::note_first_fault(const Finding& first) {
   Bisection& bisection = report_.bisection;
   if (!bisection.overall || first.stage < *bisection.overall) bisection.overall = first.stage;
   ++first_faults_[first.stage];
@@ -279,127 +297,6 @@ Report Judge::finish() {
   for (const auto& [stage, n] : first_faults_) report_.bisection.counts.emplace_back(stage, n);
   decide_verdict();
   return std::move(report_);
-}
-
-void Judge::finish_stages() {
-  for (int i = 0; i < kStageKinds; ++i) {
-    const auto kind = static_cast<StageKind>(i);
-    if (!stages_.has(kind)) continue;
-    const auto first = tallies_.lower_bound({kind});
-    const bool is_absent = first == tallies_.end() || first->first.kind != kind;
-    if (is_absent) tallies_[{kind, kind == StageKind::kLayer ? kAnyLayer : 0}];
-  }
-  for (auto& [stage, tally] : tallies_) {
-    StageSummary summary;
-    summary.stage = stage;
-    summary.n_compared = tally.n_compared;
-    summary.n_wrong = tally.n_wrong;
-    summary.rms = tally.rms_extreme;
-    summary.max_abs = tally.max_abs_extreme;
-    if (!tally.rms.empty()) {
-      summary.rms_gauge = rms_gauge(stage, summary.rms.max);
-      summary.max_abs_gauge = max_abs_gauge(stage, summary.max_abs.max);
-    }
-    summary.rms.median = median_of(tally.rms);
-    summary.max_abs.median = median_of(tally.max_abs);
-    report_.stages.push_back(std::move(summary));
-  }
-}
-
-void Judge::finish_distances() {
-  DistanceSummary& distance = report_.distance;
-  distance.n = drifts_.size();
-  distance.drift = worst_drift_;
-  distance.drift.median = median_of(drifts_);
-  distance.kl = worst_kl_;
-  distance.kl.median = median_of(kls_);
-  distance.total_variation = worst_variation_;
-  distance.total_variation.median = median_of(variations_);
-  Agreement& agreement = report_.agreement;
-  const Interval interval = wilson_interval(agreement.n_agree, agreement.n);
-  if (agreement.n > 0) {
-    agreement.share = static_cast<double>(agreement.n_agree) / static_cast<double>(agreement.n);
-  }
-  agreement.low = interval.low;
-  agreement.high = interval.high;
-  if (noise_) {
-    report_.noise_distance = noise_->distance;
-    report_.noise_agreement = noise_->agreement;
-  }
-}
-
-void Judge::finish_gates() {
-  const std::uint64_t n = report_.distance.n;
-  const auto add = [&](std::string name, StageKind stage, std::uint64_t n_compared,
-                       const Budget& limits, const Extreme& extreme, double value,
-                       std::optional<double> noise) {
-    if (!stages_.has(stage)) return;
-    report_.gate_results.push_back({.name = std::move(name),
-                                    .stage = {stage},
-                                    .n_compared = n_compared,
-                                    .gauge = gauge(limits, value, noise),
-                                    .case_id = extreme.case_id,
-                                    .question = extreme.question});
-  };
-  const auto from_noise = [&](std::optional<double> NoiseLevels::*member) {
-    return noise_ ? (*noise_).*member : std::nullopt;
-  };
-  const Extreme& drift = report_.distance.drift;
-  add("probability.median", StageKind::kProbabilities, n, gates_.probability_median, {},
-      drift.median, from_noise(&NoiseLevels::probability_median));
-  add("probability.max", StageKind::kProbabilities, n, gates_.probability_max, drift, drift.max,
-      from_noise(&NoiseLevels::probability_max));
-  add("expected_value.max", StageKind::kDecision, n_expected_values_, gates_.expected_value_max,
-      worst_expected_value_, worst_expected_value_.max,
-      from_noise(&NoiseLevels::expected_value_max));
-  add("decision.flip_margin", StageKind::kDecision, n, gates_.flip_margin, worst_flip_,
-      worst_flip_.max, from_noise(&NoiseLevels::flip_margin));
-}
-
-void Judge::decide_verdict() {
-  bool any_over = false;
-  bool any_within_noise = false;
-  std::string over;
-  const auto look = [&](const Gauge& measured, const std::string& name) {
-    const Outcome outcome = measured.outcome();
-    any_within_noise = any_within_noise || outcome == Outcome::kWithinNoise;
-    if (outcome != Outcome::kOver) return;
-    any_over = true;
-    over += fmt::format("{}{} {:.3g} of {:.3g}", over.empty() ? "" : ", ", name, measured.value,
-                        *measured.budget());
-  };
-  std::uint64_t n_compared = 0;
-  std::string wrong;
-  for (const StageSummary& stage : report_.stages) {
-    n_compared += stage.n_compared;
-    if (stage.rms_gauge) look(*stage.rms_gauge, stage_name(stage.stage));
-    if (stage.max_abs_gauge) look(*stage.max_abs_gauge, stage_name(stage.stage) + " (largest)");
-    if (stage.n_wrong == 0) continue;
-    wrong +=
-        fmt::format("{}{} {}", wrong.empty() ? "" : ", ", stage.n_wrong, stage_name(stage.stage));
-  }
-  for (const GateResult& gate : report_.gate_results) {
-    if (gate.n_compared > 0) look(gate.gauge, gate.name);
-  }
-  if (!only_numbers_) {
-    report_.verdict = Verdict::kFail;
-    report_.reason = fmt::format("findings by stage: {}", wrong);
-  } else if (report_.n_ok == 0 || n_compared == 0) {
-    report_.verdict = Verdict::kError;
-    report_.reason = report_.n_cases == 0 ? "the golden holds no cases"
-                     : report_.n_ok == 0  ? "the golden holds refusals only: nothing was evaluated"
-                                          : "none of the stages asked for is in the golden";
-  } else if (any_over) {
-    report_.verdict = Verdict::kDrift;
-    report_.reason = fmt::format("over budget: {}", over);
-  } else if (any_within_noise) {
-    report_.verdict = Verdict::kWithinNoise;
-    report_.reason = "every number is within the multiple of the reference's own noise";
-  } else {
-    report_.verdict = Verdict::kPass;
-    report_.reason = "exact stages are equal, numbers within their budgets";
-  }
-  report_.reason_redacted = report_.reason;
 }
 
 }  // namespace jemm

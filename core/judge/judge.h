@@ -10,6 +10,7 @@
 #include "judge/bins.h"
 #include "judge/compare.h"
 #include "judge/report.h"
+#include "judge/sample.h"
 
 namespace jemm {
 
@@ -20,13 +21,14 @@ struct NoiseLevels {
   DistanceSummary distance;
   Agreement agreement;
 };
-/// From a report of one reference against the other.
+/// From a report of one reference against the other. Throws Error(kInput) for a level that is not
+/// finite: a multiple of it would let everything pass.
 NoiseLevels noise_levels(const Report& report);
 
 /// The gates with the noise filled in, as canonical JSON: what a report's hash covers.
 std::string resolved_gates_json(const Gates& gates, const std::optional<NoiseLevels>& noise);
 
-/// Memory: 40 bytes an answer, 16 bytes a tensor, and lists of bounded length. Not thread-safe.
+/// Memory: 8 bytes an answer, lists and samples of bounded length. Not thread-safe.
 class Judge {
  public:
   /// `gates.threshold` unset: crossings are not counted.
@@ -35,7 +37,7 @@ class Judge {
   /// Takes a case. `noise`: the second reference's comparison of the same case, or null. Returns
   /// all findings of the case, those that depend on budgets included, by stage.
   std::vector<Finding> add(const CaseComparison& comparison, const CaseComparison* noise);
-  /// Takes what is wrong beside the cases.
+  /// Takes what is wrong beside the cases that were compared.
   void add_finding(const Finding& finding);
   void note_watched() { ++report_.n_watched; }
 
@@ -47,20 +49,20 @@ class Judge {
   struct StageTally {
     std::uint64_t n_compared = 0;
     std::uint64_t n_wrong = 0;
-    std::vector<double> rms, max_abs;
+    Sample rms, max_abs;
     Extreme rms_extreme, max_abs_extreme;
   };
 
   Gauge rms_gauge(StageId stage, double value) const;
   Gauge max_abs_gauge(StageId stage, double value) const;
-  Gauge gauge(const Budget& limits, double value, std::optional<double> noise) const;
   void take_value(const std::string& case_id, const StageValue& value,
                   std::vector<Finding>& findings);
   void take_answer(const AnswerComparison& answer, const AnswerComparison* noise,
                    std::vector<Finding>& findings);
   void take_crossing(const AnswerComparison& answer);
   void take_point(const AnswerPoint& point);
-  void note_first_fault(const std::vector<Finding>& findings);
+  void count_finding(const Finding& finding);
+  void note_first_fault(const Finding& finding);
   void finish_stages();
   void finish_gates();
   void finish_distances();
@@ -71,7 +73,8 @@ class Judge {
   std::optional<NoiseLevels> noise_;
   Report report_;
   std::map<StageId, StageTally> tallies_;
-  std::vector<double> drifts_, kls_, variations_;
+  std::vector<double> drifts_;  ///< all of them: their median is judged
+  Sample kls_, variations_;
   Extreme worst_drift_, worst_kl_, worst_variation_;
   Extreme worst_expected_value_, worst_flip_;
   std::uint64_t n_expected_values_ = 0;

@@ -37,8 +37,12 @@ struct AnswerRecord {
   std::vector<std::string> fields;                            ///< names, in order
   std::vector<std::pair<std::string, double>> probabilities;  ///< by candidate id, in order
   std::vector<std::pair<std::string, double>> numbers;        ///< confidence, expected_value, noul
-  std::vector<std::pair<std::string, std::string>> texts;     ///< type, choice
+  /// type, choice; what is neither text nor number stands as its JSON kind in brackets.
+  std::vector<std::pair<std::string, std::string>> texts;  ///< type, choice
 };
+
+/// The probabilities alone, in order.
+std::vector<double> probabilities_of(const AnswerRecord& answer);
 
 struct ResponseRecord {
   std::string model;
@@ -69,6 +73,8 @@ struct CaseRecord {
   std::vector<ImageRecord> images;
   std::optional<ResponseRecord> response;
   std::vector<StageTensor> tensors;
+  /// Stages that the golden holds for other questions and not for this one.
+  std::vector<std::pair<int, StageId>> lost_tensors;
   std::vector<std::string> unknown_tensors;  ///< names that are no stage of a question
 };
 

@@ -53,6 +53,7 @@ struct Extreme {
   double max = 0;
   std::string case_id;
   int question = -1;
+  bool is_set = false;  ///< false: no value has come
 };
 
 /// One row of the table of stages.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "judge/render.h"
+#include "judge/render_text.h"
 
 namespace jemm {
 
@@ -18,7 +19,8 @@ std::string report_bisection(const Report& report) {
   for (const FirstFault& first : bisection.listed) {
     const std::string question =
         first.question < 0 ? "" : fmt::format(", question {}", first.question);
-    text += fmt::format("  case {}{}: {}\n", first.case_id, question, stage_name(first.stage));
+    text += fmt::format("  case {}{}: {}\n", printable(first.case_id), question,
+                        stage_name(first.stage));
   }
   if (n_cases > bisection.listed.size()) {
     text += fmt::format("  and {} more\n", n_cases - bisection.listed.size());

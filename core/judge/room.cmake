@@ -3,6 +3,6 @@ jemm_room(judge
     diff_tally.cpp distance.cpp faults.cpp gates.cpp github.cpp golden.cpp html_plots.cpp
     html_style.cpp indexed_lines.cpp judge.cpp junit.cpp redact.cpp render_text.cpp
     report_bisection.cpp report_facts.cpp report_html.cpp report_json.cpp report_markdown.cpp
-    report_names.cpp report_terminal.cpp stage_id.cpp svg.cpp tables.cpp
+    report_names.cpp report_terminal.cpp stage_id.cpp svg.cpp tables.cpp verdict.cpp
   DEPS jemm_base jemm_contract jemm_checkpoint
   PRIVATE_DEPS nlohmann_json::nlohmann_json)

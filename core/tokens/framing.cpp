@@ -58,12 +58,15 @@ std::string frame_prompt(std::string_view prompt, std::span<const std::size_t> p
   return text;
 }
 
+bool is_known_template(std::string_view sha256) {
+  return std::find(std::begin(kKnownTemplates), std::end(kKnownTemplates), sha256) !=
+         std::end(kKnownTemplates);
+}
+
 std::string check_chat_template(const FileSource& files, bool accept_unknown) {
   const auto [text, name] = find_template(files);
   const std::string hash = sha256_hex(text);
-  const bool known = std::find(std::begin(kKnownTemplates), std::end(kKnownTemplates), hash) !=
-                     std::end(kKnownTemplates);
-  if (!known && !accept_unknown) {
+  if (!is_known_template(hash) && !accept_unknown) {
     fail(ErrorKind::kInput,
          "{}: unknown chat template, SHA-256 {}; accept it only when it renders "
          "the same framing",

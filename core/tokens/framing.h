@@ -24,6 +24,9 @@ std::string frame_prompt(std::string_view prompt, std::span<const std::size_t> p
 /// Error(kInput) with the file's SHA-256 otherwise, unless `accept_unknown`. Returns the SHA-256.
 std::string check_chat_template(const FileSource& files, bool accept_unknown = false);
 
+/// Whether a template of that SHA-256 is known to render frame_prompt.
+bool is_known_template(std::string_view sha256);
+
 /// Token ids of the 32 labels A..Z, 0..5. Throws Error(kInput) unless each is one distinct token.
 std::array<std::int32_t, 32> label_token_ids(const Tokenizer& tokenizer);
 

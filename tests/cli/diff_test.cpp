@@ -1,6 +1,8 @@
 // jemm diff on outputs of decide and on reports.
 #include <doctest/doctest.h>
 
+#include <functional>
+
 #include "cli/process.h"
 #include "cli/results.h"
 
@@ -51,7 +53,7 @@ TEST_CASE("answers that only move are no regression") {
   const Finished moved = pair.run(a, answer("2", 0.55) + answer("1", 0.9));
   CHECK(moved.code == 0);
   CHECK(says(moved.out, "moved: 1 of 2"));
-  CHECK(says(moved.out, "largest 0.05 at \\\"2\\\", q"));
+  CHECK(says(moved.out, "largest 0.05 at 2, q"));
 }
 
 TEST_CASE("a winner that changes is a regression from the margin on") {
@@ -75,6 +77,18 @@ TEST_CASE("lost answers are regressions, found ones are not") {
   CHECK(pair.run(answer("1", 0.6), answer("1", 0.6) + answer("2", 0.6)).code == 0);
 }
 
+TEST_CASE("what is not a number, and ids that are not unique") {
+  const Pair pair;
+  const auto with_nan = [](std::string line) {
+    const std::size_t at = line.find("0.9");
+    return line.replace(at, 3, "NaN");
+  };
+  CHECK(pair.run(answer("1", 0.9), with_nan(answer("1", 0.9))).code == 1);
+  CHECK(pair.run(with_nan(answer("1", 0.9)), answer("1", 0.9)).code == 0);
+  CHECK(pair.run(answer("1", 0.9), answer("1", 0.9) + answer("1", 0.1)).code == 3);
+  CHECK(pair.run(answer("1", 0.6), answer("1", 0.4), {"--margin", "nan"}).code == 2);
+}
+
 TEST_CASE("nothing in common, unusable and unlike files have their own exit") {
   const Pair pair;
   CHECK(pair.run(answer("1", 0.6), answer("2", 0.6)).code == 5);
@@ -91,7 +105,7 @@ TEST_CASE("JSON output says the same") {
   const Json json = Json::parse(pair.run(answer("1", 0.6), answer("1", 0.49), {"--json"}).out);
   CHECK(json["format"] == "jemm-diff/1");
   CHECK(json["regressions"]["n"] == 1);
-  CHECK(json["flips"]["listed"][0]["case"] == "\"1\"");
+  CHECK(json["flips"]["listed"][0]["case"] == "1");
 }
 
 TEST_CASE("two reports: a worse one is a regression, the same way back is none") {
@@ -130,6 +144,22 @@ TEST_CASE("two reports: a worse one is a regression, the same way back is none")
   const Finished better = run_jemm({"diff", b, a});
   CHECK(better.code == 0);
   CHECK(says(better.out, "better in B: 3"));
+
+  // Gates and stages count by themselves, between verdicts that are equal.
+  const auto changed = [&](const std::function<void(Json&)>& change) {
+    Json json = Json::parse(read_text(a + "/report.json"));
+    change(json);
+    scratch.write("c/report.json", json.dump());
+    scratch.write("c/questions.jsonl", read_text(a + "/questions.jsonl"));
+    return run_jemm({"diff", a, scratch.file("c")}).code;
+  };
+  CHECK(changed([](Json&) {}) == 0);
+  CHECK(changed([](Json& json) { json["gate_results"][1]["outcome"] = "over budget"; }) == 1);
+  CHECK(changed([](Json& json) { json["gate_results"].erase(1); }) == 1);
+  CHECK(changed([](Json& json) { json["stages"][0]["wrong"] = 2; }) == 1);
+  CHECK(changed([](Json& json) { json["stages"][0]["compared"] = 0; }) == 1);
+  CHECK(changed([](Json& json) { json["stages"] = 5; }) == 3);
+  CHECK(changed([](Json& json) { json.erase("gate_results"); }) == 3);
 }
 
 }  // namespace jemm::test

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "base/sha256.h"
 #include "cli/process.h"
 #include "cli/results.h"
 
@@ -197,12 +198,78 @@ TEST_CASE("cases and tensors without counterpart fail") {
 
   std::filesystem::copy(kText, copy.scratch.file("whole"),
                         std::filesystem::copy_options::recursive);
-  const Finished no_tensors = parity({"--golden", kText, "--against", copy.scratch.file("whole")});
-  CHECK(no_tensors.code == 0);
+  CHECK(parity({"--golden", kText, "--against", copy.scratch.file("whole")}).code == 0);
   std::filesystem::remove(copy.scratch.file("whole/stages.safetensors"));
   const Finished missing = parity({"--golden", kText, "--against", copy.scratch.file("whole")});
   CHECK(missing.code == 1);
   CHECK(says(missing.out, "missing"));
+}
+
+TEST_CASE("tensors that a golden lost are missed") {
+  const ScratchDir scratch;
+  std::filesystem::copy(kText, scratch.file("g"));
+  std::string bytes = read_text(scratch.file("g/stages.safetensors"));
+  const std::size_t at = bytes.find("/0/layer.02\"");
+  REQUIRE(at != std::string::npos);
+  const auto with = [&](const std::string& name) {
+    std::string changed = bytes;
+    changed.replace(at, name.size(), name);
+    scratch.write("g/stages.safetensors", changed);
+    return parity({"--golden", scratch.file("g"), "--model", kTinyModel});
+  };
+  CHECK(with("/0/layer.02").code == 0);
+  for (const char* name : {"/0/layer.2x", "/9/layer.02", "/0/final_no"}) {
+    CAPTURE(name);
+    const Finished run = with(name);
+    CHECK(run.code == 1);
+    CHECK(says(run.out, "missing"));
+    CHECK(says(run.out, "layer.02"));
+  }
+  // Only a name that is not there is no tensors.
+  std::filesystem::remove(scratch.file("g/stages.safetensors"));
+  CHECK(parity({"--golden", scratch.file("g"), "--model", kTinyModel}).code == 0);
+  std::filesystem::create_symlink("nowhere", scratch.file("g/stages.safetensors"));
+  CHECK(parity({"--golden", scratch.file("g"), "--model", kTinyModel}).code == 3);
+}
+
+TEST_CASE("fields that a golden's mode has may not be lost in single cases") {
+  for (const char* field : {"prompt", "token_ids", "logits"}) {
+    CAPTURE(field);
+    Copy copy(kText);
+    copy.answered()["questions"][0].erase(field);
+    const std::string golden = copy.write();
+    const Finished run = against(golden, golden);
+    CHECK(run.code == 3);
+    CHECK(says(run.err, "line "));
+  }
+  Copy copy(kText);
+  copy.answered().erase("response");
+  const std::string golden = copy.write();
+  CHECK(against(golden, golden).code == 3);
+}
+
+TEST_CASE("files that base and adapter both have are told apart") {
+  Copy copy(kSource + "/golden/contract");
+  const std::string stages = "accept,prompt,tokens";
+  const auto judge = [&] {
+    return parity({"--golden", copy.write(), "--model", kTinyModel, "--stages", stages}).code;
+  };
+  Json& hashes = copy.manifest["checkpoint_sha256"];
+  const Json right = hashes["config.json"];
+  hashes.erase("config.json");
+  hashes["base/config.json"] = right;
+  CHECK(judge() == 0);
+  hashes["base/config.json"] = std::string(64, '0');
+  CHECK(judge() == 3);
+}
+
+TEST_CASE("output that cannot be written is an error of its own") {
+  const ScratchDir scratch;
+  const std::string file = scratch.write("file", "");
+  CHECK(parity({"--golden", kText, "--against", kText, "--report", file + "/report"}).code == 6);
+  CHECK(run_jemm(Process{.arguments = {"parity", "--golden", kText, "--against", kText},
+                         .output_file = "/dev/full"})
+            .code == 6);
 }
 
 TEST_CASE("damaged goldens are named, not judged") {
@@ -251,6 +318,11 @@ TEST_CASE("what drifts is DRIFT, and noise can make it WITHIN-NOISE") {
   const Finished noisy = parity(with_noise);
   CHECK(noisy.code == 0);
   CHECK(says(noisy.out, "WITHIN-NOISE"));
+  // Without tensors it tells no noise of them, and strict has no other budget.
+  std::filesystem::copy(kText, copy.scratch.file("tensors"));
+  const Finished no_tensors = parity({"--golden", kText, "--against", copy.scratch.file("tensors"),
+                                      "--noise", near_path, "--preset", "strict"});
+  CHECK(no_tensors.code == 3);
   // A second golden of other cases tells no noise.
   Copy fewer(kText, 5);
   std::vector<std::string> unusable = arguments;
@@ -292,13 +364,25 @@ TEST_CASE("reports: written whole, never over another one, the same each time") 
   CHECK(report["verdict"] == "PASS");
   CHECK(says(parity(arguments).err, "--force"));
   CHECK(parity(arguments).code == 2);
+  // The gates beside it are those that were hashed, and can be used again.
+  std::vector<std::string> same_gates = arguments;
+  same_gates.back() = scratch.file("again");
+  same_gates.insert(same_gates.end(), {"--gates", directory + "/gates.json"});
+  CHECK(parity(same_gates).code == 0);
+  CHECK(read_text(scratch.file("again/gates.json")) == read_text(directory + "/gates.json"));
+  CHECK(sha256_hex(read_text(directory + "/gates.json")) == report["gates_sha256"]);
+  const ScratchDir other;
+  other.write("out/gates.json", "mine");
+  std::vector<std::string> beside = arguments;
+  beside.back() = other.file("out");
+  CHECK(parity(beside).code == 2);
+  CHECK(read_text(other.file("out/gates.json")) == "mine");
   std::vector<std::string> again = arguments;
   again.push_back("--force");
   CHECK(parity(again).code == 0);
   CHECK(read_text(directory + "/report.json") == first);
   CHECK(parse_lines(read_text(directory + "/questions.jsonl")).size() ==
         report["counts"]["questions"]);
-  // The hash is that of the gates that lie beside.
   CHECK(says(parity(again).err, report["gates_sha256"].get<std::string>()));
 }
 
@@ -313,7 +397,7 @@ TEST_CASE("a redacted report holds no word of the requests") {
   const Finished run = parity({"--golden", kText, "--against", changed, "--stages", kCheap,
                                "--report", directory, "--redact", "--bisect"});
   CHECK(run.code == 1);
-  std::string all = run.out;
+  std::string all = run.out + run.err;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     all += read_text(entry.path().string());
   }

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "base/sha256.h"
 
 namespace jemm {
@@ -68,6 +69,31 @@ TEST_CASE("an empty file, and one that ends too soon") {
                        (shorter.path + " ends at byte 3, before it should").c_str(), Error);
   CHECK_THROWS_AS(BlockFile("/nonexistent"), Error);
   CHECK_THROWS_AS(BlockFile("/"), Error);
+}
+
+TEST_CASE("a file appears whole or not at all, and a link replaces what is there") {
+  const TempFile first("first");
+  const std::string path = first.path + ".new";
+  {
+    NewFile file(path);
+    file.write("half");
+    CHECK(std::filesystem::exists(path + ".partial"));
+  }
+  CHECK_FALSE(std::filesystem::exists(path + ".partial"));
+  CHECK_FALSE(std::filesystem::exists(path));
+  write_new_file(path, "whole");
+  CHECK(sha256_of_file(path) == sha256_hex("whole"));
+  CHECK(link_or_copy(first.path, path));
+  CHECK(std::filesystem::equivalent(first.path, path));
+  CHECK(link_or_copy(first.path, path));  // which is it already
+  CHECK(link_or_copy(first.path, first.path));
+  CHECK(sha256_of_file(path) == sha256_hex("first"));
+  CHECK_FALSE(std::filesystem::exists(path + ".partial"));
+  std::filesystem::remove(path);
+  CHECK_FALSE(link_or_copy("/proc/version", path));  // of another file system: copied
+  CHECK_FALSE(std::filesystem::exists(path + ".partial"));
+  CHECK_THROWS_AS(write_new_file("/proc/nowhere", ""), Error);
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("threads share the work, and the first exception comes out") {

@@ -72,9 +72,11 @@ TEST_CASE("input hashes carry a golden's names") {
   ExportManifest manifest = sample();
   manifest.inputs.push_back({"base/adapter_config.json", 1, 1, kHash});
   const auto hashes = recorded_hashes(manifest);
-  CHECK(hashes.size() == 2);
+  CHECK(hashes.size() == 5);  // two names, and three with their directory's
   CHECK(hashes.at("config.json") == kHash);
   CHECK(hashes.at("adapter_config.json") == std::string(64, 'b'));  // the adapter's
+  CHECK(hashes.at("base/adapter_config.json") == kHash);
+  CHECK(hashes.at("adapter/adapter_config.json") == std::string(64, 'b'));
 }
 
 TEST_CASE("files beside no manifest are hashed when asked for") {
@@ -86,6 +88,12 @@ TEST_CASE("files beside no manifest are hashed when asked for") {
   const nlohmann::json golden = read_golden("text-fp32-cpu/manifest.json")["checkpoint_sha256"];
   CHECK(hashes.at("config.json") == golden["config.json"]);
   CHECK(hashes.at("decision_config.json") == golden["decision_config.json"]);
+  const auto placed =
+      input_hashes(pair, std::vector<std::string>{"base/config.json", "adapter/config.json",
+                                                  "adapter/decision_config.json"});
+  CHECK(placed.size() == 2);
+  CHECK(placed.at("base/config.json") == golden["config.json"]);
+  CHECK(placed.at("adapter/decision_config.json") == golden["decision_config.json"]);
 }
 
 TEST_CASE("a manifest that is not one is refused by key") {
