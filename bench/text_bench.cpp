@@ -1,6 +1,6 @@
-// Time of the CUDA engine's text forward: text_bench DIR fp32|bf16 TOKENS..., where DIR/base and
-// DIR/adapter describe a model whose weights are made by the formula. One question a pass; wall
-// clock from the forest to the logits, after two passes to warm up.
+// Time of the CUDA engine's text forward: text_bench DIR fp32|bf16|deterministic TOKENS..., where
+// DIR/base and DIR/adapter describe a model whose weights are made by the formula. One question a
+// pass; wall clock from the forest to the logits, after two passes to warm up.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -56,7 +56,7 @@ void time_forward(Engine& engine, std::int64_t n_tokens, std::int64_t vocabulary
 }
 
 void run(int argc, char** argv) {
-  if (argc < 4) fail(ErrorKind::kUsage, "text_bench DIR fp32|bf16 TOKENS...");
+  if (argc < 4) fail(ErrorKind::kUsage, "text_bench DIR fp32|bf16|deterministic TOKENS...");
   const std::string directory = argv[1];
   const std::shared_ptr<const Checkpoint> checkpoint = open_synthetic(
       {open_directory(directory + "/base"), open_directory(directory + "/adapter")}, 1);
@@ -65,7 +65,8 @@ void run(int argc, char** argv) {
   const Clock::time_point start = Clock::now();
   const auto engine = make_cuda_engine(
       checkpoint, std::span<const std::int32_t, 32>(labels.data(), 32),
-      {.precision = std::strcmp(argv[2], "fp32") == 0 ? Precision::kFp32 : Precision::kBf16});
+      {.precision = std::strcmp(argv[2], "fp32") == 0 ? Precision::kFp32 : Precision::kBf16,
+       .deterministic = std::strcmp(argv[2], "deterministic") == 0});
   std::printf("%s\nloaded in %.1f s, %.2f GiB in use\n", engine->fingerprint().c_str(),
               ms_since(start) / 1000, used_gib());
   for (int i = 3; i < argc; ++i) {

@@ -41,8 +41,7 @@ Json self_check(const ModelOptions& options) {
   const Encoder encoder = open_encoder(model, options);
   const std::shared_ptr<const Checkpoint> weights = open_weights(model, encoder, options);
   const std::unique_ptr<Engine> engine =
-      open_engine("cpu", weights, encoder.label_ids(),
-                  static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+      open_engine({.device = "cpu", .precision = {}}, weights, encoder.label_ids());
   std::optional<RequestResult> result;
   Evaluator evaluator(encoder, *engine, weights->decision(), {},
                       [&result](RequestResult&& done) { result = std::move(done); });
@@ -122,9 +121,12 @@ std::string report_text(const Json& report) {
                       report["memory"]["total_bytes"].get<double>() / 1e9,
                       report["memory"]["available_bytes"].get<double>() / 1e9);
   text += fmt::format("clock: {}\n", report["clock"].dump());
-  text +=
-      "GPU: this build has no CUDA engine; driver: " + report["gpu"]["driver"].get<std::string>() +
-      "\n";
+#if defined(JEMM_CUDA)
+  text += "GPU: CUDA engine built in; driver: ";
+#else
+  text += "GPU: this build has no CUDA engine; driver: ";
+#endif
+  text += report["gpu"]["driver"].get<std::string>() + "\n";
   for (const Json& device : report["gpu"].value("devices", Json::array())) {
     text += fmt::format("     {}, {:.1f} GB\n", device["name"].get<std::string>(),
                         device["bytes"].get<double>() / 1e9);

@@ -51,8 +51,7 @@ class ParityRun {
       against_.emplace(open_golden(options.against));
       subject_ = open_golden_subject(*against_, golden_);
     } else {
-      subject_ =
-          open_model_subject(options.model, options.engine, golden_, stages_);
+      subject_ = open_model_subject(options.model, options.engine, golden_, stages_);
     }
     gates_ = choose_gates(options, golden_.manifest().dtype == "float32" && subject_->is_fp32());
     if (!gates_.threshold) gates_.threshold = subject_->threshold();

@@ -36,9 +36,10 @@ std::string version_text() {
   return fmt::format(
       "jemm {}\nbuild {}, {}\n{}\noneDNN {}.{}.{}\n{}\nnlohmann/json {}.{}.{}\nfmt "
       "{}\nCLI11 {}\n{}",
-      JEMM_VERSION, JEMM_BUILD_TYPE, JEMM_COMPILER, cuda_text(), dnnl->major, dnnl->minor, dnnl->patch,
-      OpenSSL_version(OPENSSL_VERSION), NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
-      NLOHMANN_JSON_VERSION_PATCH, FMT_VERSION, CLI11_VERSION, image_library_versions());
+      JEMM_VERSION, JEMM_BUILD_TYPE, JEMM_COMPILER, cuda_text(), dnnl->major, dnnl->minor,
+      dnnl->patch, OpenSSL_version(OPENSSL_VERSION), NLOHMANN_JSON_VERSION_MAJOR,
+      NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, FMT_VERSION, CLI11_VERSION,
+      image_library_versions());
 }
 
 }  // namespace jemm::cli

@@ -1,6 +1,8 @@
 // Calls of the CUDA runtime, each checked.
 #include "gpu/cuda.h"
 
+#include <string>
+
 #include "base/error.h"
 
 namespace jemm::gpu {
@@ -33,8 +35,7 @@ void Stream::synchronize(std::string_view what) const {
 }
 
 Event::Event(Timing timing) {
-  const unsigned flags =
-      timing == Timing::kMeasured ? cudaEventDefault : cudaEventDisableTiming;
+  const unsigned flags = timing == Timing::kMeasured ? cudaEventDefault : cudaEventDisableTiming;
   cuda_check(cudaEventCreateWithFlags(&event_, flags), "making an event");
 }
 Event::~Event() {
@@ -64,9 +65,12 @@ DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) 
     std::size_t n_free = 0, n_total = 0;
     cudaMemGetInfo(&n_free, &n_total);
     constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-    fail(ErrorKind::kDevice, "{:.2f} GiB of device memory for {}: {} ({:.2f} of {:.2f} GiB are free)",
-         static_cast<double>(size) / kGib, what, cudaGetErrorString(status),
-         static_cast<double>(n_free) / kGib, static_cast<double>(n_total) / kGib);
+    const std::string message =
+        fmt::format("{:.2f} GiB of device memory for {}: {} ({:.2f} of {:.2f} GiB are free)",
+                    static_cast<double>(size) / kGib, what, cudaGetErrorString(status),
+                    static_cast<double>(n_free) / kGib, static_cast<double>(n_total) / kGib);
+    if (status == cudaErrorMemoryAllocation) throw OutOfMemory(message);
+    throw Error(ErrorKind::kDevice, message);
   }
   data_ = static_cast<std::byte*>(data);
 }

@@ -47,8 +47,8 @@ class Event {
 
   cudaEvent_t get() const { return event_; }
   void record(const Stream& stream) const;
-  void wait() const;                                ///< on the host
-  void wait_in(const Stream& stream) const;         ///< in another stream
+  void wait() const;                                    ///< on the host
+  void wait_in(const Stream& stream) const;             ///< in another stream
   double milliseconds_since(const Event& start) const;  ///< both measured and passed
 
  private:

@@ -49,12 +49,11 @@ class CudaEngine : public Engine {
         loader_(std::make_unique<Loader>(*checkpoint_)),
         text_(checkpoint_->config().text, load_text_weights<T>(*loader_, label_ids), gemms_,
               stream_),
-        fingerprint_(fmt::format("cuda {} sm_{}{} {} {}{} lora-{} {}", JEMM_VERSION,
-                                 properties_.major, properties_.minor, Gemms::library(),
-                                 sizeof(T) == 2 ? "bf16" : "fp32",
-                                 options.deterministic ? " deterministic" : "",
-                                 lora_mode_name(checkpoint_->lora_mode()),
-                                 checkpoint_->fingerprint())) {
+        fingerprint_(
+            fmt::format("cuda {} sm_{}{} {} {}{} lora-{} {}", JEMM_VERSION, properties_.major,
+                        properties_.minor, Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
+                        options.deterministic ? " deterministic" : "",
+                        lora_mode_name(checkpoint_->lora_mode()), checkpoint_->fingerprint())) {
     loader_->finish();
   }
 
@@ -122,9 +121,10 @@ class CudaEngine : public Engine {
       if (tap == nullptr) continue;
       const std::vector<float> values = image.floats(stream_);
       for (std::int64_t i = 0; i < rows.n_rows; ++i) {
-        tap->observe(kVisionStage, rows.row_begin + i,
-                     std::span(values).subspan(static_cast<std::size_t>((rows.image_row + i) * width),
-                                               static_cast<std::size_t>(width)));
+        tap->observe(
+            kVisionStage, rows.row_begin + i,
+            std::span(values).subspan(static_cast<std::size_t>((rows.image_row + i) * width),
+                                      static_cast<std::size_t>(width)));
       }
     }
   }
@@ -197,8 +197,8 @@ CudaPresence cuda_presence(int device) {
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
   if (major < gpu::kOldestMajor) {
-    return {false, fmt::format("compute capability {}.{} is below {}.0", major, minor,
-                               gpu::kOldestMajor)};
+    return {false,
+            fmt::format("compute capability {}.{} is below {}.0", major, minor, gpu::kOldestMajor)};
   }
   return {true, {}};
 }

@@ -23,8 +23,8 @@ struct CudaOptions {
   bool deterministic = false;
 };
 
-/// Whether a device is there that this build can use; the reason when not ("no CUDA device", "driver
-/// too old", ...). Never throws.
+/// Whether a device is there that this build can use; the reason when not ("no CUDA device",
+/// "driver too old", ...). Never throws.
 struct CudaPresence {
   bool usable = false;
   std::string reason;

@@ -36,10 +36,10 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, DescriptorDeleter>;
 Owned<cublasLtMatrixLayout_t> layout(Element element, std::int64_t cols, std::int64_t rows,
                                      std::int64_t stride) {
   cublasLtMatrixLayout_t handle = nullptr;
-  blas_check(cublasLtMatrixLayoutCreate(&handle, data_type(element),
-                                        static_cast<std::uint64_t>(cols),
-                                        static_cast<std::uint64_t>(rows), stride),
-             "describing a matrix");
+  blas_check(
+      cublasLtMatrixLayoutCreate(&handle, data_type(element), static_cast<std::uint64_t>(cols),
+                                 static_cast<std::uint64_t>(rows), stride),
+      "describing a matrix");
   return Owned<cublasLtMatrixLayout_t>(handle);
 }
 
@@ -103,10 +103,9 @@ struct Gemms::Impl {
     const Owned<cublasLtMatmulPreference_t> preference(raw);
     set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
     // Never in place: that adds the parts of a split sum in the order in which they finish.
-    const std::uint32_t schemes =
-        mode == GemmMode::kDeterministic
-            ? std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}
-            : std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE};
+    const std::uint32_t schemes = mode == GemmMode::kDeterministic
+                                      ? std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}
+                                      : std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE};
     set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
     cublasLtMatmulHeuristicResult_t result{};
     int n_found = 0;

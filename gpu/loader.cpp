@@ -17,9 +17,12 @@ namespace {
 
 StoredType stored_type(DType type) {
   switch (type) {
-    case DType::kBf16: return StoredType::kBf16;
-    case DType::kF16: return StoredType::kF16;
-    case DType::kF32: return StoredType::kF32;
+    case DType::kBf16:
+      return StoredType::kBf16;
+    case DType::kF16:
+      return StoredType::kF16;
+    case DType::kF32:
+      return StoredType::kF32;
   }
   fail(ErrorKind::kInput, "a tensor of unknown type");
 }

@@ -31,8 +31,8 @@ void plan_previous(const std::vector<Run>& runs, std::int64_t n_rows, std::int64
             from = parent.row_begin + parent.n_rows - 1;
           }
         } else {  // one before what stands one place nearer
-          const std::int32_t nearer = previous[static_cast<std::size_t>(
-              row * n_before + n_before - (back - 1))];
+          const std::int32_t nearer =
+              previous[static_cast<std::size_t>(row * n_before + n_before - (back - 1))];
           if (nearer >= 0) {
             from = previous[static_cast<std::size_t>(nearer * n_before + n_before - 1)];
           }
@@ -94,9 +94,9 @@ void plan_attention(const std::vector<Run>& runs, PassPlan& plan) {
     plan.attention_runs.push_back({run.parent, narrow(run.row_begin), narrow(run.n_before)});
     for (std::int64_t first = 0; first < run.n_rows; first += kTileRows) {
       const std::int64_t n = std::min(kTileRows, run.n_rows - first);
-      tiles.push_back({run.n_before + first + n,
-                       {narrow(static_cast<std::int64_t>(i)), narrow(run.row_begin + first),
-                        narrow(n)}});
+      tiles.push_back(
+          {run.n_before + first + n,
+           {narrow(static_cast<std::int64_t>(i)), narrow(run.row_begin + first), narrow(n)}});
     }
   }
   std::stable_sort(tiles.begin(), tiles.end(),

@@ -24,8 +24,8 @@ struct PassPlan {
   std::vector<AttentionTile> tiles;  // by the place of their last query, ascending
 };
 
-/// Requires a checked forest of less than 2^31 rows. A state lives in a slot from its run's depth to
-/// the next one; slots are used again after that, so a chain needs two however long it is.
+/// Requires a checked forest of less than 2^31 rows. A state lives in a slot from its run's depth
+/// to the next one; slots are used again after that, so a chain needs two however long it is.
 PassPlan plan_pass(const Forest& forest, std::int64_t conv_width);
 
 }  // namespace jemm::gpu

@@ -113,9 +113,8 @@ LowRank TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_row
   gemms_.run({.n_out = group.n_out, .n_in = group.n_in, .in = kElement, .out = kElement}, n_rows, x,
              group.w.data(), nullptr, y, stream_);
   if (group.rank > 0) {
-    gemms_.run(
-        {.n_out = group.low_width, .n_in = group.n_in, .in = kElement, .out = Element::kF32},
-        n_rows, x, group.a.data(), nullptr, low_.data(), stream_);
+    gemms_.run({.n_out = group.low_width, .n_in = group.n_in, .in = kElement, .out = Element::kF32},
+               n_rows, x, group.a.data(), nullptr, low_.data(), stream_);
   }
   return group.update(low_.data());
 }

@@ -46,8 +46,8 @@ class TextForward {
   TextWeights<T> weights_;
   Gemms& gemms_;
   const Stream& stream_;
-  DeviceArray<float> frequency_;           // [rotary_dim / 2]
-  DeviceArray<std::int32_t> axes_;         // [rotary_dim / 2]
+  DeviceArray<float> frequency_;    // [rotary_dim / 2]
+  DeviceArray<std::int32_t> axes_;  // [rotary_dim / 2]
   std::int64_t widest_in_ = 0, widest_low_ = 0;
 
   // Activations, kept from pass to pass.

@@ -77,8 +77,8 @@ struct TextWeights {
   DeviceArray<float> head;        // [32, D]: the label rows alone
 };
 
-/// Throws Error(kInput) for label ids outside the head, Error(kDevice) when memory runs out. What is
-/// enqueued is finished by loader.finish().
+/// Throws Error(kInput) for label ids outside the head, Error(kDevice) when memory runs out. What
+/// is enqueued is finished by loader.finish().
 template <typename T>
 TextWeights<T> load_text_weights(Loader& loader, std::span<const std::int32_t, 32> label_ids);
 

@@ -35,6 +35,13 @@ class Error : public std::runtime_error {
   std::string type_;
 };
 
+/// Memory of an engine's device ran out: Error(kDevice) that leaves the engine usable, so that only
+/// what asked for so much has to fail.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& what) : Error(ErrorKind::kDevice, what) {}
+};
+
 /// Throws Error(kind) with a formatted message.
 template <typename... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {

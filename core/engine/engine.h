@@ -50,14 +50,15 @@ class Engine {
   virtual ~Engine() = default;
 
   /// The merged vision rows of every image, in order. They do not depend on which other images
-  /// share the call. Throws Error(kDevice) for patches that are no such grid.
+  /// share the call. Throws Error(kDevice) for patches that are no such grid, OutOfMemory.
   virtual std::vector<VisionRowsPtr> vision(std::span<const ImagePatches> images,
                                             StageTimes& times) = 0;
 
   /// Logits of the 32 labels for every entry of forest.read_rows, in that order. `images`: what
   /// forest.image_rows refers to, made by this engine. Not-a-number and infinity are handed on as
   /// they come. `tap`, when given, sees every stage. Throws Error(kDevice) for an unusable forest,
-  /// a token outside the vocabulary or an image that does not have the rows.
+  /// a token outside the vocabulary or an image that does not have the rows; OutOfMemory when the
+  /// device cannot hold so many rows, but may hold fewer.
   virtual std::vector<LabelLogits> forward(const Forest& forest,
                                            std::span<const VisionRowsPtr> images, StageTimes& times,
                                            Tap* tap = nullptr) = 0;

@@ -99,6 +99,32 @@ void Evaluator::withdraw(InFlight& request, const Error& error) {
 
 void Evaluator::run_pass() {
   if (pending_.empty()) return;
+  try {
+    answer_pass();
+  } catch (const OutOfMemory& error) {
+    run_apart(error);
+  }
+}
+
+/// A pass was too large for the engine: its questions are tried one by one, and a request whose
+/// question is too large alone fails alone.
+void Evaluator::run_apart(const OutOfMemory& error) {
+  std::vector<Pending> questions = std::exchange(pending_, {});
+  pending_rows_ = 0;
+  if (questions.size() == 1) {
+    InFlight& request = *questions.front().request;
+    --request.n_pending;
+    request.result.error = Error::request("OutOfMemoryError", error.what());
+    return;
+  }
+  for (Pending& question : questions) {
+    pending_rows_ = question.n_rows();
+    pending_.push_back(std::move(question));
+    run_pass();
+  }
+}
+
+void Evaluator::answer_pass() {
   run_vision();
   StageTimes times;
   const std::vector<LabelLogits> logits = run_text(times);

@@ -93,6 +93,8 @@ class Evaluator {
   void withdraw(InFlight& request, const Error& error);
   void settle(InFlight& request);
   void run_pass();
+  void answer_pass();
+  void run_apart(const OutOfMemory& error);
   void run_vision();
   std::vector<LabelLogits> run_text(StageTimes& times);
   void share_time(const StageTimes& times, std::size_t (Pending::*n_rows)() const);

@@ -2,10 +2,12 @@
 //
 // A block of 4 warps takes a tile of up to 64 queries of one head; a warp 16 of them, with their
 // results [16, Dh] in registers. Keys and values of a block are gathered into shared memory through
-// the chain, rows behind the last query's place left out; the next keys while these are weighed, the
-// next values while the next keys are scored. Heads are padded with zeros to kHead.
-// Work: 4 Dh operations a query and visible key; in BF16 on the matrix unit (mma.m16n8k16).
-// A query's result depends on its chain alone: key blocks begin at the root's start.
+// the chain, rows behind the last query's place left out; the next keys while these are weighed,
+// the next values while the next keys are scored. Heads are padded with zeros to kHead. Work: 4 Dh
+// operations a query and visible key; in BF16 on the matrix unit (mma.m16n8k16). A query's result
+// depends on its chain alone: key blocks begin at the root's start.
+#include <climits>
+
 #include "gpu/cuda.h"
 #include "gpu/kernels/kernels.h"
 #include "gpu/kernels/tile_product.cuh"
@@ -46,10 +48,38 @@ struct Tensors {
   T* out;
 };
 
-// Packed row of a place in the chain that ends in `run`.
-__device__ int chain_row(const AttentionRun* runs, int run, int place) {
-  while (place < runs[run].n_before) run = runs[run].parent;
-  return runs[run].row_begin + place - runs[run].n_before;
+// Packed rows of places in the chain that ends in a run. Remembers the run of the place before: a
+// thread asks for places that ascend.
+class ChainRows {
+ public:
+  __device__ ChainRows(const AttentionRun* runs, int last) : runs_(runs), last_(last) {}
+
+  __device__ int operator()(int place) {
+    if (place < begin_ || place >= end_) find(place);
+    return place + shift_;
+  }
+
+ private:
+  __device__ void find(int place) {
+    end_ = INT_MAX;
+    int run = last_;
+    while (place < runs_[run].n_before) {
+      end_ = runs_[run].n_before;
+      run = runs_[run].parent;
+    }
+    begin_ = runs_[run].n_before;
+    shift_ = runs_[run].row_begin - begin_;
+  }
+
+  const AttentionRun* runs_;
+  int last_;
+  int begin_ = 0, end_ = 0, shift_ = 0;  // places [begin, end) are rows place + shift
+};
+
+// exp to the precision of a T.
+template <typename T>
+__device__ float exp_for(float x) {
+  return sizeof(T) == 2 ? __expf(x) : expf(x);
 }
 
 template <typename T, int kHead>
@@ -68,11 +98,11 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
   const float scale = 1.0f / sqrtf(static_cast<float>(width));
 
   const int n_keys = first_place + tile.n_rows;
+  ChainRows chain_row(args.runs, tile.run);
   const auto find_rows = [&](int key0) {
     if (thread >= kKeys) return;
     const int place = key0 + thread;
-    shared.key_rows[key0 / kKeys % 2][thread] =
-        place < n_keys ? chain_row(args.runs, tile.run, place) : -1;
+    shared.key_rows[key0 / kKeys % 2][thread] = place < n_keys ? chain_row(place) : -1;
   };
   // Closes a group of copies even where there is nothing to copy, so that they can be counted.
   const auto gather = [&](const T* from, std::int64_t stride, int key0, T* to) {
@@ -135,12 +165,9 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
       float block_sum = 0;
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const float p = expf(s[n][2 * half + j] - safe);
-          block_sum += p;
-          scores[row * S::kScoreStride + 8 * n + 2 * lane.t + j] = from_float<T>(p);
-        }
+        const float2 p{exp_for<T>(s[n][2 * half] - safe), exp_for<T>(s[n][2 * half + 1] - safe)};
+        block_sum += p.x + p.y;
+        store_pair(scores + row * S::kScoreStride + 8 * n + 2 * lane.t, p);
       }
       block_sum += __shfl_xor_sync(0xffffffffU, block_sum, 1);
       block_sum += __shfl_xor_sync(0xffffffffU, block_sum, 2);
@@ -154,8 +181,8 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
     }
     wait_copies<1>();
     __syncthreads();  // the values are there, and the warp's scores
-    TileProduct<Math, Fast::kSum, Fast::kOuter, kHead / 8, kKeys>::run(
-        out, scores, S::kScoreStride, shared.v, S::kStride);
+    TileProduct<Math, Fast::kSum, Fast::kOuter, kHead / 8, kKeys>::run(out, scores, S::kScoreStride,
+                                                                       shared.v, S::kStride);
     __syncthreads();  // the values have been used
     gather(t.v, args.v_stride, key0 + kKeys, shared.v);
   }

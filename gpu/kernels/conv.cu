@@ -1,8 +1,7 @@
 // The causal convolution before the delta rule and the gated norm behind it, a head a warp.
 //
-// Lane i holds channels 2 i, 2 i + 1, 64 + 2 i, ... of its head in registers, at most 2 kPairs of them.
-// Bound by the bytes of x and y (x is read W times, from the
-// caches but for the first).
+// Lane i holds channels 2 i, 2 i + 1, 64 + 2 i, ... of its head in registers, at most 2 kPairs of
+// them. Bound by the bytes of x and y (x is read W times, from the caches but for the first).
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
@@ -45,8 +44,7 @@ template <typename T>
 __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args, const T* x, T* y) {
   const Warp warp;
   if (warp.head >= 2 * args.n_key_heads + args.n_value_heads) return;
-  const int n_channels =
-      2 * args.n_key_heads * args.key_dim + args.n_value_heads * args.value_dim;
+  const int n_channels = 2 * args.n_key_heads * args.key_dim + args.n_value_heads * args.value_dim;
   const bool is_key = warp.head < 2 * args.n_key_heads;
   const int width = is_key ? args.key_dim : args.value_dim;
   const int begin = is_key ? warp.head * args.key_dim
@@ -108,16 +106,20 @@ __global__ void __launch_bounds__(32 * kWarps)
     const int channel = 64 * i + 2 * warp.lane;
     const float2 g = load_channels(gate, channel, width);
     const float2 f = load_channels(factor, channel, width);
-    store_channels({v[i].x * inverse * f.x * silu_for<T>(g.x), v[i].y * inverse * f.y * silu_for<T>(g.y)},
-                   y + at, channel, width);
+    store_channels(
+        {v[i].x * inverse * f.x * silu_for<T>(g.x), v[i].y * inverse * f.y * silu_for<T>(g.y)},
+        y + at, channel, width);
   }
 }
 
 dim3 grid_of(std::int64_t n_rows, int n_heads) {
-  return dim3(static_cast<unsigned>(n_rows), static_cast<unsigned>((n_heads + kWarps - 1) / kWarps));
+  return dim3(static_cast<unsigned>(n_rows),
+              static_cast<unsigned>((n_heads + kWarps - 1) / kWarps));
 }
 
-void check_head(std::int32_t width) { check_limit("a head's width", width, kMaxHead); }
+void check_head(std::int32_t width) {
+  check_limit("a head's width", width, kMaxHead);
+}
 
 }  // namespace
 
@@ -142,9 +144,9 @@ void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* f
   check_launch("gated_norm");
 }
 
-#define JEMM_INSTANTIATE(T)                                                                       \
-  template void causal_conv(const ConvArgs&, const T*, T*, StreamHandle);                         \
-  template void gated_norm(const T*, const T*, std::int64_t, const float*, float, std::int64_t,   \
+#define JEMM_INSTANTIATE(T)                                                                     \
+  template void causal_conv(const ConvArgs&, const T*, T*, StreamHandle);                       \
+  template void gated_norm(const T*, const T*, std::int64_t, const float*, float, std::int64_t, \
                            std::int32_t, std::int32_t, T*, StreamHandle);
 JEMM_INSTANTIATE(float)
 JEMM_INSTANTIATE(__nv_bfloat16)

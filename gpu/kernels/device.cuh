@@ -7,8 +7,12 @@
 
 namespace jemm::gpu {
 
-__device__ inline float to_float(float x) { return x; }
-__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float to_float(float x) {
+  return x;
+}
+__device__ inline float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
 
 template <typename T>
 __device__ inline T from_float(float x);
@@ -45,17 +49,25 @@ __device__ inline float block_sum(float x, float* shared) {
 }
 
 /// Two neighbours, moved at once; p is aligned for both.
-__device__ inline float2 load_pair(const float* p) { return *reinterpret_cast<const float2*>(p); }
+__device__ inline float2 load_pair(const float* p) {
+  return *reinterpret_cast<const float2*>(p);
+}
 __device__ inline float2 load_pair(const __nv_bfloat16* p) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(p));
 }
-__device__ inline void store_pair(float* p, float2 x) { *reinterpret_cast<float2*>(p) = x; }
+__device__ inline void store_pair(float* p, float2 x) {
+  *reinterpret_cast<float2*>(p) = x;
+}
 __device__ inline void store_pair(__nv_bfloat16* p, float2 x) {
   *reinterpret_cast<__nv_bfloat162*>(p) = __float22bfloat162_rn(x);
 }
 
-__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-__device__ inline float silu(float x) { return x / (1.0f + expf(-x)); }
+__device__ inline float sigmoid(float x) {
+  return 1.0f / (1.0f + expf(-x));
+}
+__device__ inline float silu(float x) {
+  return x / (1.0f + expf(-x));
+}
 /// silu to the precision of a T.
 template <typename T>
 __device__ inline float silu_for(float x) {

@@ -87,7 +87,7 @@ void norm_and_rotate(const HeadArgs& args, const T* projected, T* q, T* k, Strea
   check_launch("norm_and_rotate");
 }
 template void norm_and_rotate(const HeadArgs&, const float*, float*, float*, StreamHandle);
-template void norm_and_rotate(const HeadArgs&, const __nv_bfloat16*, __nv_bfloat16*,
-                              __nv_bfloat16*, StreamHandle);
+template void norm_and_rotate(const HeadArgs&, const __nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*,
+                              StreamHandle);
 
 }  // namespace jemm::gpu

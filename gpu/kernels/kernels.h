@@ -27,8 +27,8 @@ void gather_rows(const T* from, std::int64_t from_stride, const std::int32_t* in
 
 /// y = x / sqrt(mean(x^2) + eps) * factor, row by row; x, y [rows, width], factor [width].
 template <typename T>
-void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
-              T* y, StreamHandle stream);
+void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_rows,
+              std::int64_t width, T* y, StreamHandle stream);
 
 /// logits [rows, 32] = x [rows, width] head [32, width]^T.
 void label_logits(const float* x, const float* head, std::int64_t n_rows, std::int64_t width,
@@ -69,7 +69,8 @@ void silu_multiply(const LowRank& update, const T* y, std::int64_t n_rows, std::
 /// The causal depthwise convolution, SiLU, and the unit norm of the query and key heads.
 /// c = silu(sum_j taps[j] x[row j of the last W of the chain]); queries and keys are then divided
 /// by sqrt(sum over the head of c^2 + 1e-6). x [rows, >= conv_dim], y [rows, conv_dim].
-/// previous [rows, W - 1]: the packed rows W - 1, ..., 1 places before, -1 before the chain's start.
+/// previous [rows, W - 1]: the packed rows W - 1, ..., 1 places before, -1 before the chain's
+/// start.
 struct ConvArgs {
   std::int64_t n_rows = 0, x_stride = 0;
   std::int32_t n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0;  // Hk Hv Dk Dv
@@ -87,7 +88,7 @@ void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* f
                 std::int64_t n_rows, std::int32_t n_heads, std::int32_t head_dim, T* y,
                 StreamHandle stream);
 
-// --- delta_rule.cu ---------------------------------------------------------------------------
+// --- delta_prepare.cu, delta_scan.cu ---------------------------------------------------------
 
 /// Up to 64 rows of one run that end at a multiple of 64 places from the root's start, or at the
 /// run's end.
@@ -167,7 +168,8 @@ struct AttentionTile {
 
 /// out = softmax(q k^T / sqrt(Dh)) v * sigmoid(gate), queries over their chains. Keys in blocks of
 /// 64 from the root's start, maximum and sum carried along. T = float: FP32 multiply-adds. BF16:
-/// matrix unit, probabilities rounded to BF16 before they meet v.
+/// matrix unit, exponentials with the device's quick instruction, probabilities rounded to BF16
+/// before they meet v.
 struct AttentionArgs {
   std::int32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::int64_t v_stride = 0, gate_stride = 0;

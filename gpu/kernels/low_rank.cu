@@ -1,8 +1,8 @@
 // The second factor of the low-rank updates, applied where the product is consumed.
 //
 // A block takes kRows rows; a thread keeps the factors of two columns (of one where offsets are odd
-// or the rank is not 16) in registers and goes through the rows, whose low-rank inputs are in shared
-// memory, kGroup rows at a time: all of a group is read before any of it is written. 16
+// or the rank is not 16) in registers and goes through the rows, whose low-rank inputs are in
+// shared memory, kGroup rows at a time: all of a group is read before any of it is written. 16
 // multiply-adds an element; bound by the bytes of y. Results of a row do not depend on the others.
 #include <algorithm>
 
@@ -125,8 +125,9 @@ __global__ void __launch_bounds__(kThreads) consume_kernel(LowRank update, Targe
   const T* y = target.y + first * target.y_stride + column;
   Out* out = target.out + first * target.out_stride + column;
   const Factors<kRank, kColumns> factors(update, column);
-  const Factors<kRank, kColumns> second(
-      update, kConsumer == Consumer::kSiluMultiply ? column + static_cast<int>(target.width) : column);
+  const Factors<kRank, kColumns> second(update, kConsumer == Consumer::kSiluMultiply
+                                                    ? column + static_cast<int>(target.width)
+                                                    : column);
   const int low_width = update.n_layers * update.rank;
 
   for (int begin = 0; begin < n_rows; begin += kGroup) {
@@ -171,11 +172,12 @@ bool takes_pairs(const LowRank& update, std::int64_t width, std::int64_t stride)
 template <Consumer kConsumer, typename T, typename Out>
 void consume(const LowRank& update, const Target<T, Out>& target, StreamHandle stream) {
   if (target.n_rows == 0) return;
-  const auto shared = static_cast<std::size_t>(kRows * update.n_layers * update.rank) * sizeof(float);
+  const auto shared =
+      static_cast<std::size_t>(kRows * update.n_layers * update.rank) * sizeof(float);
   check_limit("low-rank inputs in bytes", static_cast<std::int64_t>(shared), kMaxShared);
   const bool pairs = takes_pairs(update, target.width, target.y_stride);
-  auto* kernel = pairs ? &consume_kernel<T, Out, kConsumer, 16, 2>
-                       : &consume_kernel<T, Out, kConsumer, 0, 1>;
+  auto* kernel =
+      pairs ? &consume_kernel<T, Out, kConsumer, 16, 2> : &consume_kernel<T, Out, kConsumer, 0, 1>;
   if (shared > 48 * 1024) {
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(shared)),
@@ -230,12 +232,12 @@ void silu_multiply(const LowRank& update, const T* y, std::int64_t n_rows, std::
                                    stream);
 }
 
-#define JEMM_INSTANTIATE(T)                                                                       \
-  template void add_low_rank(const LowRank&, std::int64_t, std::int64_t, std::int64_t, T*,        \
-                             StreamHandle);                                                       \
-  template void add_residual(const LowRank&, const T*, std::int64_t, std::int64_t, float*,        \
-                             StreamHandle);                                                       \
-  template void silu_multiply(const LowRank&, const T*, std::int64_t, std::int64_t, T*,           \
+#define JEMM_INSTANTIATE(T)                                                                \
+  template void add_low_rank(const LowRank&, std::int64_t, std::int64_t, std::int64_t, T*, \
+                             StreamHandle);                                                \
+  template void add_residual(const LowRank&, const T*, std::int64_t, std::int64_t, float*, \
+                             StreamHandle);                                                \
+  template void silu_multiply(const LowRank&, const T*, std::int64_t, std::int64_t, T*,    \
                               StreamHandle);
 JEMM_INSTANTIATE(float)
 JEMM_INSTANTIATE(__nv_bfloat16)

@@ -63,8 +63,8 @@ template <typename From, typename To>
 void gather(const From* from, std::int64_t from_stride, const std::int32_t* indices, std::int64_t n,
             std::int64_t width, To* to, StreamHandle stream) {
   if (n == 0) return;
-  gather_kernel<<<static_cast<unsigned>(n), kThreads, 0, stream>>>(
-      from, from_stride, indices, static_cast<int>(width), to);
+  gather_kernel<<<static_cast<unsigned>(n), kThreads, 0, stream>>>(from, from_stride, indices,
+                                                                   static_cast<int>(width), to);
   check_launch("gather_rows");
 }
 
@@ -83,8 +83,8 @@ void gather_rows(const T* from, std::int64_t from_stride, const std::int32_t* in
 }
 
 template <typename T>
-void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_rows, std::int64_t width,
-              T* y, StreamHandle stream) {
+void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_rows,
+              std::int64_t width, T* y, StreamHandle stream) {
   if (n_rows == 0) return;
   rms_norm_kernel<<<static_cast<unsigned>(n_rows), kThreads, 0, stream>>>(
       x, factor, eps, static_cast<int>(width), y);
@@ -99,12 +99,12 @@ void label_logits(const float* x, const float* head, std::int64_t n_rows, std::i
   check_launch("label_logits");
 }
 
-#define JEMM_INSTANTIATE(T)                                                                       \
-  template void embed(const T*, const std::int32_t*, std::int64_t, std::int64_t, float*,          \
-                      StreamHandle);                                                              \
-  template void gather_rows(const T*, std::int64_t, const std::int32_t*, std::int64_t,            \
-                            std::int64_t, T*, StreamHandle);                                      \
-  template void rms_norm(const float*, const float*, float, std::int64_t, std::int64_t, T*,       \
+#define JEMM_INSTANTIATE(T)                                                                 \
+  template void embed(const T*, const std::int32_t*, std::int64_t, std::int64_t, float*,    \
+                      StreamHandle);                                                        \
+  template void gather_rows(const T*, std::int64_t, const std::int32_t*, std::int64_t,      \
+                            std::int64_t, T*, StreamHandle);                                \
+  template void rms_norm(const float*, const float*, float, std::int64_t, std::int64_t, T*, \
                          StreamHandle);
 JEMM_INSTANTIATE(float)
 JEMM_INSTANTIATE(__nv_bfloat16)

@@ -1,4 +1,5 @@
-// A warp's product of two tiles in shared memory, 16 rows by 8 kTiles columns, in three arithmetics.
+// A warp's product of two tiles in shared memory, 16 rows by 8 kTiles columns, in three
+// arithmetics.
 //
 // The accumulators lie as mma.m16n8 has them whatever the arithmetic: lane 4 g + t holds of tile n
 //   acc[n][0], acc[n][1]: row g,     columns 8 n + 2 t and the next
@@ -105,10 +106,11 @@ struct TileProduct<Tf32Math, kFastA, kFastB, kTiles, kSum> {
     const Lane lane;
 #pragma unroll 4
     for (int k = 0; k < kSum; k += 8) {
-      const std::uint32_t fragment[4] = {to_tf32(a[at<kFastA>(lane.g, k + lane.t, a_stride)]),
-                                         to_tf32(a[at<kFastA>(lane.g + 8, k + lane.t, a_stride)]),
-                                         to_tf32(a[at<kFastA>(lane.g, k + lane.t + 4, a_stride)]),
-                                         to_tf32(a[at<kFastA>(lane.g + 8, k + lane.t + 4, a_stride)])};
+      const std::uint32_t fragment[4] = {
+          to_tf32(a[at<kFastA>(lane.g, k + lane.t, a_stride)]),
+          to_tf32(a[at<kFastA>(lane.g + 8, k + lane.t, a_stride)]),
+          to_tf32(a[at<kFastA>(lane.g, k + lane.t + 4, a_stride)]),
+          to_tf32(a[at<kFastA>(lane.g + 8, k + lane.t + 4, a_stride)])};
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
         const std::uint32_t b0 = to_tf32(b[at<kFastB>(8 * n + lane.g, k + lane.t, b_stride)]);
@@ -171,7 +173,9 @@ __device__ inline void copy_row(const T* from, int valid, T* to, int count, int 
     }
   }
 }
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 template <int kUnderWay>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kUnderWay) : "memory");

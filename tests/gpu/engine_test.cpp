@@ -156,7 +156,8 @@ TEST_CASE("without a device the engine says so") {
   if (cudaGetDeviceCount(&n) == cudaSuccess && n > 0) return;
   CHECK_FALSE(cuda_presence().usable);
   CHECK_FALSE(cuda_presence().reason.empty());
-  CHECK_THROWS_AS(make_cuda_engine(std::make_shared<test::SmallCheckpoint>(), small_labels()), Error);
+  CHECK_THROWS_AS(make_cuda_engine(std::make_shared<test::SmallCheckpoint>(), small_labels()),
+                  Error);
 }
 
 }  // namespace

@@ -56,8 +56,7 @@ TEST_CASE("the plan of a pass") {
       std::vector<std::pair<std::int32_t, std::int64_t>> kept;
       for (std::int32_t i = 0; i < level.n_runs; ++i) {
         const gpu::DeltaRun& delta = plan.delta_runs[static_cast<std::size_t>(level.first_run + i)];
-        const std::int64_t row =
-            plan.chunks[static_cast<std::size_t>(delta.first_chunk)].row_begin;
+        const std::int64_t row = plan.chunks[static_cast<std::size_t>(delta.first_chunk)].row_begin;
         const auto run = static_cast<std::int64_t>(run_of_row(runs, row));
         const std::int32_t parent = runs[static_cast<std::size_t>(run)].parent;
         CHECK((parent < 0) == (delta.from_slot < 0));
@@ -106,7 +105,8 @@ void check_attention(const Forest& forest, std::int32_t width, double budget,
           const std::int64_t from = chain[static_cast<std::size_t>(p)];
           double dot = 0;
           for (std::int64_t d = 0; d < width; ++d) {
-            dot += at(q, (row * kHeads + h) * width + d) * at(k, (from * kKvHeads + kv) * width + d);
+            dot +=
+                at(q, (row * kHeads + h) * width + d) * at(k, (from * kKvHeads + kv) * width + d);
           }
           score.push_back(std::exp(dot / std::sqrt(width)));
           sum += score.back();
@@ -115,7 +115,8 @@ void check_attention(const Forest& forest, std::int32_t width, double budget,
         for (std::int64_t p = 0; p <= last; ++p) {
           const std::int64_t from = chain[static_cast<std::size_t>(p)];
           for (std::int64_t d = 0; d < width; ++d) {
-            out[d] += score[static_cast<std::size_t>(p)] / sum * at(v, from * v_stride + kv * width + d);
+            out[d] +=
+                score[static_cast<std::size_t>(p)] / sum * at(v, from * v_stride + kv * width + d);
           }
         }
         for (std::int64_t d = 0; d < width; ++d) {
@@ -186,8 +187,9 @@ DeltaInputs delta_inputs(std::int64_t n_rows, std::int32_t n_key_heads, std::int
 }
 
 // The recurrence of gpu/kernels/kernels.h, token by token.
-std::vector<double> recurrence(const DeltaInputs& in, const Forest& forest, std::int32_t n_key_heads,
-                               std::int32_t n_value_heads, std::int32_t dk, std::int32_t dv) {
+std::vector<double> recurrence(const DeltaInputs& in, const Forest& forest,
+                               std::int32_t n_key_heads, std::int32_t n_value_heads,
+                               std::int32_t dk, std::int32_t dv) {
   std::vector<double> out(static_cast<std::size_t>(in.n_rows * n_value_heads * dv));
   const std::vector<Run> runs = runs_of(forest);
   const auto size = static_cast<std::size_t>(dk * dv);

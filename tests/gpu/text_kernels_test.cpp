@@ -22,7 +22,9 @@ constexpr std::int64_t kRowCounts[] = {0, 1, 15, 16, 17, 65, 1000};
 double at(const std::vector<float>& x, std::int64_t i) {
   return static_cast<double>(x[static_cast<std::size_t>(i)]);
 }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
 // The most that one rounding to T moves a value, as a share of it.
 template <typename T>
@@ -46,11 +48,9 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
       const auto w = rounded<T>(uniform(n_out * n_in, 2, -1, 1));
       OnDevice<T> dx(x, stream), dw(w, stream);
       OnDevice<float> dy(n_rows * n_out, stream);
-      gemms.run({.n_out = n_out,
-                 .n_in = n_in,
-                 .in = gpu::element_of<T>(),
-                 .out = gpu::Element::kF32},
-                n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
+      gemms.run(
+          {.n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32},
+          n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
       std::vector<double> expected;
       for (std::int64_t r = 0; r < n_rows; ++r) {
         for (std::int64_t o = 0; o < n_out; ++o) {
@@ -127,7 +127,8 @@ TEST_CASE("label logits") {
       for (std::int64_t r = 0; r < n_rows; ++r) {
         for (std::int64_t o = 0; o < 32; ++o) {
           double sum = 0;
-          for (std::int64_t i = 0; i < width; ++i) sum += at(x, r * width + i) * at(head, o * width + i);
+          for (std::int64_t i = 0; i < width; ++i)
+            sum += at(x, r * width + i) * at(head, o * width + i);
           expected.push_back(sum);
         }
       }
@@ -250,7 +251,8 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
         for (std::int64_t j = 0; j < kWidth; ++j) {
           const std::int64_t from = place - (kWidth - 1 - j);
           if (from < 0) continue;
-          sum += at(x, chain[static_cast<std::size_t>(from)] * stride + c) * at(taps, j * channels + c);
+          sum += at(x, chain[static_cast<std::size_t>(from)] * stride + c) *
+                 at(taps, j * channels + c);
         }
         out[c] = sum * sigmoid(sum);
       }
@@ -348,7 +350,8 @@ TEST_CASE_TEMPLATE("norm and rotation of heads", T, float, bf16) {
         for (std::int64_t i = 0; i < half; ++i) {
           const auto f = static_cast<std::size_t>(i);
           const float angle =
-              static_cast<float>(positions[static_cast<std::size_t>(3 * r + axes[f])]) * frequency[f];
+              static_cast<float>(positions[static_cast<std::size_t>(3 * r + axes[f])]) *
+              frequency[f];
           const double c = std::cos(static_cast<double>(angle));
           const double s = std::sin(static_cast<double>(angle));
           const auto other = static_cast<std::size_t>(i + half);
@@ -360,7 +363,8 @@ TEST_CASE_TEMPLATE("norm and rotation of heads", T, float, bf16) {
         to.insert(to.end(), head.begin(), head.end());
       }
     }
-    const auto dpositions = test::on_device(positions, stream), daxes = test::on_device(axes, stream);
+    const auto dpositions = test::on_device(positions, stream),
+               daxes = test::on_device(axes, stream);
     OnDevice<float> dfrequency(frequency, stream), cosine(n_rows * half, stream),
         sine(n_rows * half, stream), dq_factor(q_factor, stream), dk_factor(k_factor, stream);
     OnDevice<T> dx(x, stream), dq(n_rows * kHeads * width, stream),

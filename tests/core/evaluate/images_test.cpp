@@ -41,6 +41,7 @@ class FakeEngine : public Engine {
   std::vector<LabelLogits> forward(const Forest& forest, std::span<const VisionRowsPtr> images,
                                    StageTimes&, Tap*) override {
     check_forest(forest);
+    if (forest.n_rows() > most_rows) throw OutOfMemory("too many rows");
     CHECK(forest.image_rows.size() == images.size());
     for (const ImageRows& rows : forest.image_rows) {
       const auto begin = static_cast<std::size_t>(rows.row_begin);
@@ -59,6 +60,7 @@ class FakeEngine : public Engine {
   const std::string& fingerprint() const override { return fingerprint_; }
 
   static constexpr std::int32_t kImageToken = 1412;  // of tiny-a
+  std::int64_t most_rows = 1 << 20;
   int n_seen = 0;
   std::int64_t n_image_rows = 0;
 
@@ -156,6 +158,30 @@ TEST_CASE("a request with images is calibrated with their temperature") {
   };
   CHECK(second(0) == doctest::Approx(1 / (1 + std::exp(-0.5))).epsilon(1e-12));
   CHECK(second(1) == doctest::Approx(1 / (1 + std::exp(-1.0))).epsilon(1e-12));
+}
+
+TEST_CASE("what is too large for the engine's memory fails alone") {
+  Run run;
+  run.evaluator.submit(small_body({}));
+  run.evaluator.flush();
+  const auto n_rows = static_cast<std::int64_t>(run.results.at(0).input_tokens);
+  const std::string large = nlohmann::json{{"state", std::string(200, 'y')},
+                                           {"questions", {{"q", {{"criteria", {{"a", "a"}}}}}}}}
+                                .dump();
+  run.engine.most_rows = n_rows + 10;
+  for (const std::string& body : {small_body({}), large, small_body({}), small_body({})}) {
+    run.evaluator.submit(body);
+  }
+  run.evaluator.flush();
+  REQUIRE(run.results.size() == 5);
+  for (const std::size_t i : {1, 3, 4}) {
+    CHECK_FALSE(run.results[i].error);
+    CHECK(run.results[i].questions.size() == 1);
+  }
+  REQUIRE(run.results[2].error);
+  CHECK(run.results[2].error->kind() == ErrorKind::kRequest);
+  CHECK(run.results[2].error->type() == "OutOfMemoryError");
+  CHECK(run.results[2].questions.empty());
 }
 
 TEST_CASE("the time of images is borne by the requests that show them") {
