@@ -8,7 +8,6 @@
 #include <optional>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "base/error.h"
 #include "commands.h"
