@@ -166,7 +166,7 @@ TEST_CASE("what is too large for the engine's memory fails alone") {
   run.evaluator.flush();
   const auto n_rows = static_cast<std::int64_t>(run.results.at(0).input_tokens);
   const std::string large = nlohmann::json{{"state", std::string(200, 'y')},
-                                           {"questions", {{"q", {{"criteria", {{"a", "a"}}}}}}}}
+                                           {"questions", {{"q", {{"criteria", {{"a", "a"}, {"b", "b"}}}}}}}}
                                 .dump();
   run.engine.most_rows = n_rows + 10;
   for (const std::string& body : {small_body({}), large, small_body({}), small_body({})}) {
