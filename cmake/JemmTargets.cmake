@@ -66,7 +66,12 @@ function(jemm_test name)
   add_executable(test_${name} ${TEST_SOURCES} ${CMAKE_SOURCE_DIR}/tests/main.cpp)
   target_link_libraries(test_${name} PRIVATE ${TEST_DEPS} jemm_flags)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_options(test_${name} PRIVATE -O1)  # half the build's time would go into these
+  # Most of a build's time would go into these otherwise.
+  set(level -O1)
+  if(JEMM_SANITIZE)
+    set(level -O0)
+  endif()
+  target_compile_options(test_${name} PRIVATE ${level})
   target_compile_definitions(test_${name} PRIVATE JEMM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(NOT TEST_LABELS)
     set(TEST_LABELS unit)
