@@ -65,8 +65,9 @@ struct EngineOptions {
 /// Adds --device, --precision, --deterministic and --threads.
 void add_engine_options(CLI::App& command, EngineOptions& options);
 
-/// The engine that the options name; auto is CUDA where it is built in and usable, else the CPU. `label_ids`: the head's rows to read. Throws Error(kDevice) when
-/// this build or machine lacks the device, Error(kUsage) for BF16 on the CPU.
+/// The engine that the options name; auto is CUDA where it is built in and usable, else the CPU.
+/// `label_ids`: the head's rows to read. Throws Error(kDevice) when this build or machine lacks the
+/// device, Error(kUsage) for BF16 on the CPU.
 std::unique_ptr<Engine> open_engine(const EngineOptions& options,
                                     std::shared_ptr<const Checkpoint> checkpoint,
                                     std::span<const std::int32_t, 32> label_ids);

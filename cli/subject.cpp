@@ -91,7 +91,7 @@ class ModelSubject : public Subject {
     return side;
   }
 
-  bool is_fp32() const override { return true; }
+  bool is_fp32() const override { return engine_ == nullptr || choice_.dtype == "float32"; }
 
   std::optional<double> threshold() const override {
     if (weights_ == nullptr) return std::nullopt;
