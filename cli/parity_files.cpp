@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/labels.h"
-#include "contract/answer.h"
 #include "judge/distance.h"
 #include "judge/render.h"
 #include "judge/render_text.h"
@@ -23,18 +21,6 @@ namespace {
 constexpr const char* kReportFiles[] = {"report.json", "report.md",       "report.html",
                                         "junit.xml",   "questions.jsonl", "gates.json"};
 constexpr const char* kJunitBody = "junit.xml.body";
-
-/// JSON has no number for NaN and infinity: they stand as the texts that report.json has.
-std::string json_number(double value) {
-  if (std::isnan(value)) return "\"NaN\"";
-  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  return python_float(value);
-}
-
-/// A JSON string that every reader takes: lone surrogates as visible escapes.
-std::string json_text(std::string_view text) {
-  return json_string(valid_utf8(text));
-}
 
 /// Question types are no secret, unless they are none.
 std::string shown_type(const std::string& type, bool redact) {

@@ -189,7 +189,11 @@ void ParityRun::judge_case(const CaseRecord& reference) {
   }
   const CaseComparison comparison = compare_cases(reference, *observed, stages_);
   std::optional<CaseComparison> noise;
-  if (second_) noise = compare_cases(reference, *second_->find(reference.id), stages_);
+  if (second_) {
+    // Its tensors have been compared by measure_noise; here the answers stand side by side.
+    noise =
+        compare_cases(reference, *second_->find(reference.id), StageSet::parse("probabilities"));
+  }
   const std::vector<Finding> findings = judge_->add(comparison, noise ? &*noise : nullptr);
   if (!findings.empty()) ++n_wrong_;
   if (files_ != nullptr) {

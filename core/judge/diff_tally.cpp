@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "contract/answer.h"
 #include "judge/distance.h"
 #include "judge/render_text.h"
 
 namespace jemm {
 namespace {
 
-constexpr std::size_t kMaxListed = 100;
 constexpr std::size_t kMaxPrinted = 20;
 
 std::string list_text(std::string_view title, const DiffList& list) {
@@ -27,11 +24,6 @@ std::string list_text(std::string_view title, const DiffList& list) {
   }
   if (list.n > kMaxPrinted) text += fmt::format("  and {} more\n", list.n - kMaxPrinted);
   return text;
-}
-
-/// A JSON string that every reader takes: lone surrogates as visible escapes.
-std::string json_text(std::string_view text) {
-  return json_string(valid_utf8(text));
 }
 
 std::string list_json(const DiffList& list) {
@@ -84,9 +76,6 @@ std::string diff_text(const DiffResult& result) {
 }
 
 std::string diff_json(const DiffResult& result) {
-  const auto number = [](double value) {
-    return std::isfinite(value) ? python_float(value) : std::string("null");
-  };
   std::string notes;
   for (const std::string& note : result.notes) {
     if (!notes.empty()) notes += ',';
@@ -98,9 +87,9 @@ std::string diff_json(const DiffResult& result) {
       R"("regressions":{},"notes":[{}]}})"
       "\n",
       result.kind, result.n_a, result.n_b, result.n_common, result.n_questions, result.n_moved,
-      number(result.moved.median), number(result.moved.max), json_text(result.moved.case_id),
-      list_json(result.flips), list_json(result.improvements), list_json(result.regressions),
-      notes);
+      json_number(result.moved.median), json_number(result.moved.max),
+      json_text(result.moved.case_id), list_json(result.flips), list_json(result.improvements),
+      list_json(result.regressions), notes);
 }
 
 }  // namespace jemm

@@ -20,10 +20,6 @@ namespace {
 
 constexpr std::string_view kFormat = "jemm-golden/1";
 
-std::string blob_text(const std::string& path) {
-  return std::string(map_file(path).text());
-}
-
 /// Entries of a sorted list whose names begin with `prefix`.
 std::pair<std::size_t, std::size_t> prefix_range(const std::vector<SafetensorsEntry>& entries,
                                                  const std::string& prefix) {
@@ -119,7 +115,7 @@ Golden::Golden(Golden&&) noexcept = default;
 
 void Golden::read_manifest() {
   const std::string file = directory_ + "/manifest.json";
-  const nlohmann::json json = parse_json_object(blob_text(file), file);
+  const nlohmann::json json = parse_json_object(map_file(file).text(), file);
   const JsonObject object(json, file);
   object.require("format");
   if (object.string("format", "") != kFormat) {

@@ -14,7 +14,6 @@
 namespace jemm {
 namespace {
 
-constexpr std::size_t kMaxListed = 100;
 constexpr std::size_t kMaxWorst = 10;
 constexpr std::size_t kMaxPoints = 512;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "contract/answer.h"
 
 namespace jemm {
 namespace {
@@ -145,6 +146,16 @@ std::string_view markdown_escape(std::string_view text, std::size_t i) {
 
 std::string valid_utf8(std::string_view text) {
   return escaped(text, [](char32_t) { return false; });
+}
+
+std::string json_text(std::string_view text) {
+  return json_string(valid_utf8(text));
+}
+
+std::string json_number(double value) {
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  return python_float(value);
 }
 
 std::string printable(std::string_view text) {

@@ -20,6 +20,10 @@ std::size_t text_columns(std::string_view text);
 /// Printable text in at most `columns` (from 4 on), its middle replaced by an ellipsis.
 std::string shortened(std::string_view text, std::size_t columns);
 
+/// A JSON string that every reader takes: valid_utf8 in quotes.
+std::string json_text(std::string_view text);
+/// A JSON number; NaN and infinities, for which JSON has none, as the texts that report.json has.
+std::string json_number(double value);
 /// printable, for the text and the attributes of HTML and XML.
 std::string html_text(std::string_view text);
 /// printable, as plain text inside a line or a table's cell of GitHub's Markdown.

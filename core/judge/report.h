@@ -1,6 +1,7 @@
 // What a run of the judge found: plain data for the renderers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +13,9 @@
 #include "judge/stage_id.h"
 
 namespace jemm {
+
+/// Entries that a list of a report or a diff holds at most; counts count all.
+inline constexpr std::size_t kMaxListed = 100;
 
 enum class Verdict {
   kPass,         ///< exact stages equal, every number within its fixed budget
