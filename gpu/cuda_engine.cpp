@@ -2,6 +2,7 @@
 #include "gpu/cuda_engine.h"
 
 #include <algorithm>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,7 @@ class CudaEngine : public Engine {
       : checkpoint_(std::move(checkpoint)),
         device_(options.device),
         properties_(use_device(options.device)),
+        hash_(std::async(std::launch::async, [this] { return checkpoint_->fingerprint(); })),
         gemms_(options.deterministic ? GemmMode::kDeterministic : GemmMode::kFastest),
         loader_(std::make_unique<Loader>(*checkpoint_)),
         text_(checkpoint_->config().text, load_text_weights<T>(*loader_, label_ids), gemms_,
@@ -53,7 +55,7 @@ class CudaEngine : public Engine {
             fmt::format("cuda {} sm_{}{} {} {}{} lora-{} {}", JEMM_VERSION, properties_.major,
                         properties_.minor, Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
                         options.deterministic ? " deterministic" : "",
-                        lora_mode_name(checkpoint_->lora_mode()), checkpoint_->fingerprint())) {
+                        lora_mode_name(checkpoint_->lora_mode()), hash_.get())) {
     loader_->finish();
   }
 
@@ -165,6 +167,7 @@ class CudaEngine : public Engine {
   int device_;
   cudaDeviceProp properties_;
   Stream stream_;
+  std::future<std::string> hash_;  // made while the weights are loaded
   Gemms gemms_;
   std::unique_ptr<Loader> loader_;
   TextForward<T> text_;
