@@ -35,6 +35,8 @@ void redirect(const std::string& path, int flags, int fd) {
   std::vector<std::string> arguments = process.arguments;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  // The commands are tested on the CPU engine, whatever the machine has.
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
   ::execv(program.c_str(), argv.data());
   ::_exit(98);
 }
