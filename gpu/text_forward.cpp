@@ -58,10 +58,9 @@ TextForward<T>::TextForward(const TextConfig& config, TextWeights<T> weights, Ge
   upload(frequency, frequency_, stream);
   upload(axes, axes_, stream);
   for (const LayerWeights<T>& layer : weights_.layers) {
-    widest_in_ = std::max(widest_in_, layer.in.n_out);
-    for (const LinearGroup<T>* group : {&layer.in, &layer.out, &layer.gate_up, &layer.down}) {
-      widest_low_ = std::max(widest_low_, group->low_width);
-    }
+    widest_in_ = std::max(widest_in_, layer.in.width);
+    widest_update_ = std::max({widest_update_, layer.out.width, layer.down.width});
+    widest_gate_up_ = std::max(widest_gate_up_, layer.gate_up.width);
   }
 }
 
@@ -75,17 +74,16 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   const std::int64_t head_states = rows * c.n_value_heads;
   x_.reserve(rows * c.hidden_size);
   normed_.reserve(most * c.hidden_size);
-  update_.reserve(most * c.hidden_size);
+  update_.reserve(most * widest_update_);
   projected_.reserve(rows * widest_in_);
   mixed_.reserve(rows * mixed);
   heads_.reserve(rows * std::max(c.conv_dim(), query_width + kv_width));
   core_.reserve(rows * c.value_dim());
-  gate_up_.reserve(most * 2 * c.intermediate_size);
+  gate_up_.reserve(most * widest_gate_up_);
   activated_.reserve(most * c.intermediate_size);
   read_x_.reserve(pass.n_reads * c.hidden_size);
   final_.reserve(pass.n_reads * c.hidden_size);
   read_mixed_.reserve(pass.n_reads * mixed);
-  low_.reserve(most * widest_low_);
   cosine_.reserve(rows * c.rotary_dim / 2);
   sine_.reserve(rows * c.rotary_dim / 2);
   solved_v_.reserve(head_states * c.value_head_dim);
@@ -105,18 +103,14 @@ float* TextForward<T>::embed(const DevicePass& pass) {
   return x_.data();
 }
 
-// y = x W^T, and the first factors of the group's updates in low_.
+// y [rows, group.width] = x w^T: the outputs, and the low-rank inputs of their updates.
 template <typename T>
-LowRank TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x,
-                                 T* y) {
+LowRank<T> TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x,
+                                    T* y) {
   constexpr Element kElement = element_of<T>();
-  gemms_.run({.n_out = group.n_out, .n_in = group.n_in, .in = kElement, .out = kElement}, n_rows, x,
+  gemms_.run({.n_out = group.width, .n_in = group.n_in, .in = kElement, .out = kElement}, n_rows, x,
              group.w.data(), nullptr, y, stream_);
-  if (group.rank > 0) {
-    gemms_.run({.n_out = group.low_width, .n_in = group.n_in, .in = kElement, .out = Element::kF32},
-               n_rows, x, group.a.data(), nullptr, low_.data(), stream_);
-  }
-  return group.update(low_.data());
+  return group.update(y);
 }
 
 template <typename T>
@@ -129,17 +123,19 @@ void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
   float* x = x_.data();
   const T* mixed = mixed_.data();
   std::int64_t n_rows = pass.n_rows;
+  rms_norm(x, weights_.layers.front().input_norm.data(), eps_, n_rows, width, normed_.data(),
+           stream);
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
     const LayerWeights<T>& layer = weights_.layers[i];
     const std::string stage = layer_stage(static_cast<std::int64_t>(i));
     const Range range(stage);
-    rms_norm(x, layer.input_norm.data(), eps_, n_rows, width, normed_.data(), stream);
     if (const auto* full = std::get_if<AttentionWeights<T>>(&layer.mixer)) {
       attend(layer, *full, pass);
     } else {
       delta_net(layer, std::get<DeltaNetWeights<T>>(layer.mixer), pass);
     }
-    if (i + 1 == weights_.layers.size()) {  // nothing reads the other rows any more
+    const bool last = i + 1 == weights_.layers.size();
+    if (last) {  // nothing reads the other rows any more
       gather_rows(x, width, pass.read_rows, pass.n_reads, width, read_x_.data(), stream);
       gather_rows(mixed, layer.out.n_in, pass.read_rows, pass.n_reads, layer.out.n_in,
                   read_mixed_.data(), stream);
@@ -147,18 +143,23 @@ void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
       mixed = read_mixed_.data();
       n_rows = pass.n_reads;
     }
-    const LowRank out = multiply(layer.out, n_rows, mixed, update_.data());
-    add_residual(out, update_.data(), n_rows, width, x, stream);
+    const LowRank<T> out = multiply(layer.out, n_rows, mixed, update_.data());
+    add_residual(out, update_.data(), n_rows, width, layer.post_norm.data(), eps_, x,
+                 normed_.data(), stream);
 
-    rms_norm(x, layer.post_norm.data(), eps_, n_rows, width, normed_.data(), stream);
-    const LowRank gate_up = multiply(layer.gate_up, n_rows, normed_.data(), gate_up_.data());
+    const LowRank<T> gate_up = multiply(layer.gate_up, n_rows, normed_.data(), gate_up_.data());
     silu_multiply(gate_up, gate_up_.data(), n_rows, config_.intermediate_size, activated_.data(),
                   stream);
-    const LowRank down = multiply(layer.down, n_rows, activated_.data(), update_.data());
-    add_residual(down, update_.data(), n_rows, width, x, stream);
+    const LowRank<T> down = multiply(layer.down, n_rows, activated_.data(), update_.data());
+    if (last) {
+      add_residual(down, update_.data(), n_rows, width, weights_.final_norm.data(), eps_, x,
+                   final_.data(), stream);
+    } else {
+      add_residual(down, update_.data(), n_rows, width, weights_.layers[i + 1].input_norm.data(),
+                   eps_, x, normed_.data(), stream);
+    }
     if (observe) observe(stage, x, x == read_x_.data() ? nullptr : pass.read_rows);
   }
-  rms_norm(x, weights_.final_norm.data(), eps_, n_rows, width, final_.data(), stream);
   if (observe) observe(std::string(kFinalNormStage), final_.data(), nullptr);
 }
 
@@ -167,10 +168,10 @@ template <typename T>
 void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeights<T>& mixer,
                                const DevicePass& pass) {
   const StreamHandle stream = stream_.get();
-  const std::int64_t stride = layer.in.n_out;
+  const std::int64_t stride = layer.in.width;
   T* projected = projected_.data();
-  const LowRank update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
-  add_low_rank(update, pass.n_rows, stride, stride, projected, stream);
+  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
+  add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
   const T* z = projected + config_.conv_dim();
   const T* b = z + config_.value_dim();
   const T* a = b + config_.n_value_heads;
@@ -216,12 +217,12 @@ template <typename T>
 void TextForward<T>::attend(const LayerWeights<T>& layer, const AttentionWeights<T>& mixer,
                             const DevicePass& pass) {
   const StreamHandle stream = stream_.get();
-  const std::int64_t stride = layer.in.n_out;
+  const std::int64_t stride = layer.in.width;
   const std::int64_t query_width = config_.n_heads * config_.head_dim;
   const std::int64_t kv_width = config_.n_kv_heads * config_.head_dim;
   T* projected = projected_.data();
-  const LowRank update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
-  add_low_rank(update, pass.n_rows, stride, stride, projected, stream);
+  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
+  add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
   T* q = heads_.data();
   T* k = q + pass.n_rows * query_width;
   norm_and_rotate({.n_rows = pass.n_rows,
