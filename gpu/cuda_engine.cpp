@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "engine/stages.h"
+#include "gpu/algorithm_cache.h"
 #include "gpu/cuda.h"
 #include "gpu/gemm.h"
 #include "gpu/kernels/fill.h"
@@ -45,16 +46,19 @@ class CudaEngine : public Engine {
       : checkpoint_(std::move(checkpoint)),
         device_(options.device),
         properties_(use_device(options.device)),
-        gemms_(options.deterministic ? GemmMode::kDeterministic : GemmMode::kFastest),
+        gemms_(gemm_mode(options), AlgorithmCache::default_directory()),
         loader_(std::make_unique<Loader>(*checkpoint_)),
         text_(checkpoint_->config().text, load_text_weights<T>(*loader_, label_ids), gemms_,
-              stream_),
-        fingerprint_(
-            fmt::format("cuda {} sm_{}{} {} {}{} lora-{} {}", JEMM_VERSION, properties_.major,
-                        properties_.minor, Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
-                        options.deterministic ? " deterministic" : "",
-                        lora_mode_name(checkpoint_->lora_mode()), checkpoint_->fingerprint())) {
+              stream_, options.graphs) {
     loader_->finish();
+    text_.settle_products();
+    gemms_.save();
+    const std::string settled = gemms_.settled();
+    fingerprint_ = fmt::format(
+        "cuda {} sm_{}{} {} {}{}{} lora-{} {}", JEMM_VERSION, properties_.major, properties_.minor,
+        Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
+        options.deterministic ? " deterministic" : "", settled.empty() ? "" : "-" + settled,
+        lora_mode_name(checkpoint_->lora_mode()), checkpoint_->fingerprint());
   }
 
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -90,6 +94,7 @@ class CudaEngine : public Engine {
       text_.run(pass, observe);
       stream_.synchronize("the text layers");
     }
+    gemms_.save();
     const StageTimer timer(times[Stage::kHead]);
     std::vector<LabelLogits> logits(forest.read_rows.size());
     copy_to_host(logits.data(), text_.label_logits(pass), logits.size() * sizeof(LabelLogits),
@@ -99,6 +104,11 @@ class CudaEngine : public Engine {
   }
 
  private:
+  static GemmMode gemm_mode(const CudaOptions& options) {
+    if (options.deterministic) return GemmMode::kDeterministic;
+    return sizeof(T) == 2 ? GemmMode::kFastest : GemmMode::kProposed;
+  }
+
   void check_tokens(const Forest& forest) const {
     const std::int64_t n = checkpoint_->config().text.vocab_size;
     for (std::size_t i = 0; i < forest.token_ids.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <cuda_bf16.h>
@@ -12,6 +13,9 @@
 
 namespace jemm::gpu {
 namespace {
+
+// Above this, the device is busy for so long that launches hide behind its work.
+constexpr std::int64_t kMostGraphRows = 1024;
 
 // A named range for profilers.
 class Range {
@@ -41,12 +45,13 @@ void upload(const std::vector<Value>& from, DeviceArray<Value>& to, const Stream
 
 template <typename T>
 TextForward<T>::TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms,
-                            const Stream& stream)
+                            const Stream& stream, bool graphs)
     : config_(config),
       eps_(static_cast<float>(config.rms_norm_eps)),
       weights_(std::move(weights)),
       gemms_(gemms),
-      stream_(stream) {
+      stream_(stream),
+      uses_graphs_(graphs) {
   std::vector<float> frequency;
   std::vector<std::int32_t> axes;
   for (std::int64_t i = 0; i < config.rotary_dim / 2; ++i) {
@@ -72,27 +77,45 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   const std::int64_t query_width = c.n_heads * c.head_dim, kv_width = c.n_kv_heads * c.head_dim;
   const std::int64_t mixed = std::max(c.value_dim(), query_width);
   const std::int64_t head_states = rows * c.n_value_heads;
-  x_.reserve(rows * c.hidden_size);
-  normed_.reserve(most * c.hidden_size);
-  update_.reserve(most * widest_update_);
-  projected_.reserve(rows * widest_in_);
-  mixed_.reserve(rows * mixed);
-  heads_.reserve(rows * std::max(c.conv_dim(), query_width + kv_width));
-  core_.reserve(rows * c.value_dim());
-  gate_up_.reserve(most * widest_gate_up_);
-  activated_.reserve(most * c.intermediate_size);
-  read_x_.reserve(pass.n_reads * c.hidden_size);
-  final_.reserve(pass.n_reads * c.hidden_size);
-  read_mixed_.reserve(pass.n_reads * mixed);
-  cosine_.reserve(rows * c.rotary_dim / 2);
-  sine_.reserve(rows * c.rotary_dim / 2);
-  solved_v_.reserve(head_states * c.value_head_dim);
-  solved_k_.reserve(head_states * c.key_head_dim);
-  ahead_.reserve(head_states * kDeltaChunk);
-  decays_.reserve(head_states * 2);
-  states_.reserve(pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim,
-                  "recurrent states");
-  logits_.reserve(pass.n_reads * 32);
+  const auto grow = [this](auto& array, std::int64_t n, std::string_view what = "activations") {
+    if (n > array.capacity()) graphs_.clear();  // they hold the old address
+    array.reserve(n, what);
+  };
+  grow(x_, rows * c.hidden_size);
+  grow(normed_, most * c.hidden_size);
+  grow(update_, most * widest_update_);
+  grow(projected_, rows * widest_in_);
+  grow(mixed_, rows * mixed);
+  grow(heads_, rows * std::max(c.conv_dim(), query_width + kv_width));
+  grow(core_, rows * c.value_dim());
+  grow(gate_up_, most * widest_gate_up_);
+  grow(activated_, most * c.intermediate_size);
+  grow(read_x_, pass.n_reads * c.hidden_size);
+  grow(final_, pass.n_reads * c.hidden_size);
+  grow(read_mixed_, pass.n_reads * mixed);
+  grow(cosine_, rows * c.rotary_dim / 2);
+  grow(sine_, rows * c.rotary_dim / 2);
+  grow(solved_v_, head_states * c.value_head_dim);
+  grow(solved_k_, head_states * c.key_head_dim);
+  grow(ahead_, head_states * kDeltaChunk);
+  grow(decays_, head_states * 2);
+  grow(states_, pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim,
+       "recurrent states");
+  grow(logits_, pass.n_reads * 32);
+}
+
+template <typename T>
+Product TextForward<T>::product_of(const LinearGroup<T>& group) {
+  return {.n_out = group.width, .n_in = group.n_in, .in = element_of<T>(), .out = element_of<T>()};
+}
+
+template <typename T>
+void TextForward<T>::settle_products() {
+  for (const LayerWeights<T>& layer : weights_.layers) {
+    for (const LinearGroup<T>* group : {&layer.in, &layer.out, &layer.gate_up, &layer.down}) {
+      gemms_.settle(product_of(*group), group->w.data(), stream_);
+    }
+  }
 }
 
 template <typename T>
@@ -107,14 +130,21 @@ float* TextForward<T>::embed(const DevicePass& pass) {
 template <typename T>
 LowRank<T> TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x,
                                     T* y) {
-  constexpr Element kElement = element_of<T>();
-  gemms_.run({.n_out = group.width, .n_in = group.n_in, .in = kElement, .out = kElement}, n_rows, x,
-             group.w.data(), nullptr, y, stream_);
+  gemms_.run(product_of(group), n_rows, x, group.w.data(), nullptr, y, stream_);
   return group.update(y);
 }
 
 template <typename T>
 void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
+  if (!uses_graphs_ || observe || pass.n_rows > kMostGraphRows) {
+    enqueue(pass, observe);
+  } else {
+    graphs_.run(pass, stream_, [&] { enqueue(pass, {}); });
+  }
+}
+
+template <typename T>
+void TextForward<T>::enqueue(const DevicePass& pass, const Observe& observe) {
   const StreamHandle stream = stream_.get();
   const std::int64_t width = config_.hidden_size;
   rotary_table(pass.positions, frequency_.data(), axes_.data(), pass.n_rows,

@@ -8,6 +8,7 @@
 #include "checkpoint/config.h"
 #include "gpu/cuda.h"
 #include "gpu/gemm.h"
+#include "gpu/pass_graphs.h"
 #include "gpu/pass_upload.h"
 #include "gpu/text_weights.h"
 
@@ -24,8 +25,12 @@ class TextForward {
   using Observe =
       std::function<void(const std::string& stage, const float* x, const std::int32_t* indices)>;
 
-  TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms, const Stream& stream);
+  /// `graphs`: passes of few rows are replayed when they come again, unless they are observed.
+  TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms, const Stream& stream,
+              bool graphs);
 
+  /// In deterministic mode: chooses the algorithm of every product (Gemms::settle).
+  void settle_products();
   /// x [rows, D] = the tokens' embeddings. The caller may overwrite rows before run().
   float* embed(const DevicePass& pass);
   /// From x to the normalised read rows. `observe` may be empty.
@@ -35,6 +40,8 @@ class TextForward {
 
  private:
   void reserve(const DevicePass& pass);
+  void enqueue(const DevicePass& pass, const Observe& observe);
+  static Product product_of(const LinearGroup<T>& group);
   LowRank<T> multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x, T* y);
   void delta_net(const LayerWeights<T>& layer, const DeltaNetWeights<T>& mixer,
                  const DevicePass& pass);
@@ -46,6 +53,8 @@ class TextForward {
   TextWeights<T> weights_;
   Gemms& gemms_;
   const Stream& stream_;
+  bool uses_graphs_;
+  PassGraphs graphs_;
   DeviceArray<float> frequency_;                                         // [rotary_dim / 2]
   DeviceArray<std::int32_t> axes_;                                       // [rotary_dim / 2]
   std::int64_t widest_in_ = 0, widest_update_ = 0, widest_gate_up_ = 0;  // rows of products

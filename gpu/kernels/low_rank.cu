@@ -1,6 +1,6 @@
 // The second factor of the low-rank updates, applied where the product is consumed.
 //
-// BF16: a warp takes 32 rows by 32 columns, whose outputs it reads before anything else: bound by
+// BF16: a warp takes 16 rows by 32 columns, whose outputs it reads before anything else: bound by
 // their bytes. The sums over the rank run on the matrix unit. Its fragments are laid out so that a
 // lane holds 8 neighbouring columns of a row and 4 neighbouring terms of the sum, which makes all
 // accesses 8 or 16 bytes wide:
@@ -19,9 +19,8 @@ namespace {
 using bf16 = __nv_bfloat16;
 
 constexpr int kThreads = 256;
-constexpr int kWarpColumns = 32, kWarpRows = 32;
+constexpr int kWarpColumns = 32, kWarpRows = 16;
 constexpr int kBlockColumns = 4 * kWarpColumns, kBlockRows = 2 * kWarpRows;
-constexpr int kRowTiles = kWarpRows / 16;
 constexpr int kColumnTiles = kWarpColumns / 8;
 
 template <typename T>
@@ -62,7 +61,7 @@ __device__ void load_factors(const LowRank<bf16>& update, int first_term, int fi
   }
 }
 
-// 16 terms of low for the rows of a tile, zero behind the last row.
+// 16 terms of low for the warp's rows, zero behind the last row.
 __device__ void load_low(const LowRank<bf16>& update, int layer, int first_term,
                          std::int64_t first_row, std::int64_t n_rows, std::uint32_t (&a)[4]) {
   const Lane lane;
@@ -76,7 +75,7 @@ __device__ void load_low(const LowRank<bf16>& update, int layer, int first_term,
   }
 }
 
-// The updates of 16 rows and the warp's columns.
+// The updates of the warp's rows and columns.
 struct Updates {
   float values[kColumnTiles][4] = {};
 
@@ -96,19 +95,16 @@ struct Updates {
   }
 };
 
-// A lane's eight columns of rows g and g + 8 of each tile of 16 rows.
+// A lane's eight columns of rows g and g + 8.
 struct Outputs {
-  uint4 eights[kRowTiles][2];
+  uint4 eights[2] = {};
 
-  __device__ static std::int64_t row(std::int64_t first_row, int tile, int half) {
-    return first_row + 16 * tile + 8 * half + Lane().g;
-  }
-  __device__ void load(const bf16* y, std::int64_t stride, std::int64_t first_row,
-                       std::int64_t n_rows) {
+  __device__ void load(const bf16* y, std::int64_t stride, std::int64_t row, std::int64_t n_rows) {
 #pragma unroll
-    for (int i = 0; i < 2 * kRowTiles; ++i) {
-      const std::int64_t r = row(first_row, i / 2, i % 2);
-      if (r < n_rows) eights[i / 2][i % 2] = *reinterpret_cast<const uint4*>(y + r * stride);
+    for (int i = 0; i < 2; ++i) {
+      if (row + 8 * i < n_rows) {
+        eights[i] = *reinterpret_cast<const uint4*>(y + (row + 8 * i) * stride);
+      }
     }
   }
 };
@@ -127,46 +123,44 @@ __device__ std::uint32_t packed(float2 pair) {
 
 // width is a multiple of 8, offsets as well.
 template <bool kActivates>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 3)
     matrix_kernel(LowRank<bf16> update, Target<bf16> target) {
+  const Lane lane;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int first_column = static_cast<int>(blockIdx.x) * kBlockColumns + warp % 4 * kWarpColumns;
   const std::int64_t first_row =
       static_cast<std::int64_t>(blockIdx.y) * kBlockRows + warp / 4 * kWarpRows;
   if (first_row >= target.n_rows || first_column >= target.width) return;
-  const int column = first_column + 8 * Lane().t;
+  const int column = first_column + 8 * lane.t;
   const bool inside = column < target.width;
   const int second = kActivates ? static_cast<int>(target.width) : 0;
-  Outputs base{}, other{};
+  Outputs base, other;
   if (inside) {
-    base.load(target.y + column, target.y_stride, first_row, target.n_rows);
+    const std::int64_t row = first_row + lane.g;
+    base.load(target.y + column, target.y_stride, row, target.n_rows);
     if constexpr (kActivates) {
-      other.load(target.y + second + column, target.y_stride, first_row, target.n_rows);
+      other.load(target.y + second + column, target.y_stride, row, target.n_rows);
     }
   }
+  const Updates updates(update, first_row, target.n_rows, first_column);
+  const Updates other_updates =
+      kActivates ? Updates(update, first_row, target.n_rows, second + first_column) : updates;
 #pragma unroll
-  for (int tile = 0; tile < kRowTiles; ++tile) {
-    const std::int64_t tile_row = first_row + 16 * tile;
-    const Updates updates(update, tile_row, target.n_rows, first_column);
-    const Updates other_updates =
-        kActivates ? Updates(update, tile_row, target.n_rows, second + first_column) : updates;
+  for (int i = 0; i < 2; ++i) {
+    std::uint32_t words[kColumnTiles];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      std::uint32_t words[kColumnTiles];
-#pragma unroll
-      for (int j = 0; j < kColumnTiles; ++j) {
-        float2 pair = updated_pair(base.eights[tile][half], updates, half, j);
-        if constexpr (kActivates) {
-          const float2 up = updated_pair(other.eights[tile][half], other_updates, half, j);
-          pair = {silu_for<bf16>(pair.x) * up.x, silu_for<bf16>(pair.y) * up.y};
-        }
-        words[j] = packed(pair);
+    for (int j = 0; j < kColumnTiles; ++j) {
+      float2 pair = updated_pair(base.eights[i], updates, i, j);
+      if constexpr (kActivates) {
+        const float2 up = updated_pair(other.eights[i], other_updates, i, j);
+        pair = {silu_for<bf16>(pair.x) * up.x, silu_for<bf16>(pair.y) * up.y};
       }
-      const std::int64_t row = Outputs::row(first_row, tile, half);
-      if (inside && row < target.n_rows) {
-        *reinterpret_cast<uint4*>(target.out + row * target.out_stride + column) =
-            make_uint4(words[0], words[1], words[2], words[3]);
-      }
+      words[j] = packed(pair);
+    }
+    const std::int64_t row = first_row + lane.g + 8 * i;
+    if (inside && row < target.n_rows) {
+      *reinterpret_cast<uint4*>(target.out + row * target.out_stride + column) =
+          make_uint4(words[0], words[1], words[2], words[3]);
     }
   }
 }

@@ -36,10 +36,8 @@ void close(const std::vector<float>& x, const std::vector<double>& reference, do
   CHECK(test::worst_share(x, reference, absolute, 1e-5 + 1.01 * kRounding<T>) <= 1);
 }
 
-TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  gpu::Gemms gemms(gpu::GemmMode::kDeterministic);
+template <typename T>
+void check_products(gpu::Gemms& gemms, const gpu::Stream& stream) {
   for (const std::int64_t n_rows : kRowCounts) {
     for (const auto& [n_out, n_in] : {std::pair{24, 40}, std::pair{200, 96}, std::pair{16, 1000}}) {
       CAPTURE(n_rows);
@@ -48,9 +46,10 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
       const auto w = rounded<T>(uniform(n_out * n_in, 2, -1, 1));
       OnDevice<T> dx(x, stream), dw(w, stream);
       OnDevice<float> dy(n_rows * n_out, stream);
-      gemms.run(
-          {.n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32},
-          n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
+      const gpu::Product product{
+          .n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32};
+      gemms.settle(product, dw.data(), stream);
+      gemms.run(product, n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
       std::vector<double> expected;
       for (std::int64_t r = 0; r < n_rows; ++r) {
         for (std::int64_t o = 0; o < n_out; ++o) {
@@ -61,6 +60,18 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
       }
       close<float>(dy.values(), expected, 3e-5);
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const gpu::GemmMode mode :
+       {gpu::GemmMode::kProposed, gpu::GemmMode::kFastest, gpu::GemmMode::kDeterministic}) {
+    gpu::Gemms gemms(mode);
+    CAPTURE(static_cast<int>(mode));
+    check_products<T>(gemms, stream);
+    CHECK(gemms.settled().empty() == (mode != gpu::GemmMode::kDeterministic || sizeof(T) == 4));
   }
 }
 
