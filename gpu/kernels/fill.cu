@@ -1,4 +1,4 @@
-// Weights: widened, rounded, split, or made from their index. One thread an element, grid-stride.
+// Weights: widened, rounded, or made from their index. One thread an element, grid-stride.
 #include "gpu/kernels/fill.h"
 
 #include <cuda_fp16.h>
@@ -32,19 +32,6 @@ __global__ void convert_kernel(const From* from, std::int64_t n, T* to) {
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n;
        i += step) {
     to[i] = from_float<T>(widen(from[i]));
-  }
-}
-
-__global__ void split_in_three_kernel(const float* from, std::int64_t n, __nv_bfloat16* parts) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n;
-       i += step) {
-    float rest = from[i];
-    for (int p = 0; p < 3; ++p) {
-      const __nv_bfloat16 part = from_float<__nv_bfloat16>(rest);
-      parts[p * n + i] = part;
-      rest -= to_float(part);
-    }
   }
 }
 
@@ -94,12 +81,6 @@ void convert(const void* from, StoredType type, std::int64_t n, T* to, StreamHan
 }
 template void convert(const void*, StoredType, std::int64_t, float*, StreamHandle);
 template void convert(const void*, StoredType, std::int64_t, __nv_bfloat16*, StreamHandle);
-
-void split_in_three(const float* from, std::int64_t n, __nv_bfloat16* parts, StreamHandle stream) {
-  if (n == 0) return;
-  split_in_three_kernel<<<blocks_for(n), kThreads, 0, stream>>>(from, n, parts);
-  check_launch("split_in_three");
-}
 
 template <typename T>
 void fill_by_formula(const FormulaFill& fill, std::int64_t n, T* to, StreamHandle stream) {

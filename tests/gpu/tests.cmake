@@ -10,3 +10,6 @@ jemm_test(gpu_lost_device LABELS gpu SOURCES ${CMAKE_CURRENT_LIST_DIR}/lost_devi
 jemm_test(gpu_vision EXTRA LABELS gpu
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/vision_kernels_test.cpp ${CMAKE_CURRENT_LIST_DIR}/vision_test.cpp
   DEPS jemm_gpu jemm_checkpoint jemm_contract jemm_image nlohmann_json::nlohmann_json)
+jemm_test(gpu_host SOURCES ${CMAKE_CURRENT_LIST_DIR}/host_test.cpp DEPS jemm_gpu)
+# What searches find stays in the build tree.
+set_property(TEST gpu_engine APPEND PROPERTY ENVIRONMENT JEMM_CACHE_DIR=${CMAKE_BINARY_DIR}/cache)

@@ -36,10 +36,8 @@ void close(const std::vector<float>& x, const std::vector<double>& reference, do
   CHECK(test::worst_share(x, reference, absolute, 1e-5 + 1.01 * kRounding<T>) <= 1);
 }
 
-TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  gpu::Gemms gemms(gpu::GemmMode::kDeterministic);
+template <typename T>
+void check_products(gpu::Gemms& gemms, const gpu::Stream& stream) {
   for (const std::int64_t n_rows : kRowCounts) {
     for (const auto& [n_out, n_in] : {std::pair{24, 40}, std::pair{200, 96}, std::pair{16, 1000}}) {
       CAPTURE(n_rows);
@@ -48,9 +46,10 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
       const auto w = rounded<T>(uniform(n_out * n_in, 2, -1, 1));
       OnDevice<T> dx(x, stream), dw(w, stream);
       OnDevice<float> dy(n_rows * n_out, stream);
-      gemms.run(
-          {.n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32},
-          n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
+      const gpu::Product product{
+          .n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32};
+      gemms.settle(product, dw.data(), stream);
+      gemms.run(product, n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
       std::vector<double> expected;
       for (std::int64_t r = 0; r < n_rows; ++r) {
         for (std::int64_t o = 0; o < n_out; ++o) {
@@ -64,17 +63,16 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
   }
 }
 
-TEST_CASE("three BF16 parts hold a float, and the formula is the host's") {
+TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
   if (!test::has_device()) return;
   const gpu::Stream stream;
-  const std::vector<float> x = uniform(1000, 3, -2, 2);
-  OnDevice<float> dx(x, stream);
-  OnDevice<bf16> parts(3000, stream);
-  gpu::split_in_three(dx.data(), 1000, parts.data(), stream.get());
-  const std::vector<float> p = parts.values();
-  std::vector<float> sum;
-  for (std::size_t i = 0; i < 1000; ++i) sum.push_back((p[2000 + i] + p[1000 + i]) + p[i]);
-  CHECK(test::same_bits(sum, x));
+  for (const gpu::GemmMode mode :
+       {gpu::GemmMode::kProposed, gpu::GemmMode::kFastest, gpu::GemmMode::kDeterministic}) {
+    gpu::Gemms gemms(mode);
+    CAPTURE(static_cast<int>(mode));
+    check_products<T>(gemms, stream);
+    CHECK(gemms.settled().empty() == (mode != gpu::GemmMode::kDeterministic || sizeof(T) == 4));
+  }
 }
 
 TEST_CASE_TEMPLATE("embedding, gathering and the norm", T, float, bf16) {
@@ -139,97 +137,141 @@ TEST_CASE("label logits") {
   }
 }
 
-// low, b and the update of every output, for a group of layers.
+// A product of `n_rows` with its low-rank inputs behind the outputs, and what the updates make of
+// it.
+template <typename T>
 struct LowRankCase {
   LowRankCase(std::int64_t n_rows, std::vector<std::int32_t> layer_ends, std::int32_t rank,
-              std::int32_t n_parts)
+              std::int64_t gap)
       : ends(std::move(layer_ends)),
-        stride(static_cast<std::int32_t>(n_parts * std::ssize(ends) * rank + 5)),
-        low(uniform(n_rows * stride, 5, -1, 1)),
-        b(uniform(ends.back() * rank, 6, -1, 1)) {
-    const std::int64_t width = std::ssize(ends) * rank;
+        n_out(ends.back() + gap),
+        stride(n_out + std::ssize(ends) * rank),
+        y(rounded<T>(uniform(n_rows * stride, 5, -1, 1))),
+        b(rounded<T>(uniform(rank * n_out, 6, -1, 1))) {
     for (std::int64_t r = 0; r < n_rows; ++r) {
       for (std::int64_t o = 0; o < ends.back(); ++o) {
         std::int64_t layer = 0;
         while (o >= ends[static_cast<std::size_t>(layer)]) ++layer;
-        double sum = 0;
+        double sum = at(y, r * stride + o);
         for (std::int64_t j = 0; j < rank; ++j) {
-          double x = 0;
-          for (std::int64_t p = 0; p < n_parts; ++p) {
-            x += at(low, r * stride + p * width + layer * rank + j);
-          }
-          sum += x * at(b, o * rank + j);
+          sum += at(y, r * stride + n_out + layer * rank + j) * at(b, j * n_out + o);
         }
-        update.push_back(sum);
+        sums.push_back(sum);
       }
     }
     args = {.stride = stride,
-            .n_parts = n_parts,
-            .part_stride = static_cast<std::int32_t>(width),
+            .b_stride = n_out,
             .rank = rank,
             .n_layers = static_cast<std::int32_t>(ends.size())};
     std::copy(ends.begin(), ends.end(), args.ends);
   }
+  gpu::LowRank<T> on(OnDevice<T>& dy, OnDevice<T>& db) const {
+    gpu::LowRank<T> update = args;
+    update.low = dy.data() + n_out;
+    update.b = db.data();
+    return update;
+  }
 
   std::vector<std::int32_t> ends;
-  std::int32_t stride;
-  std::vector<float> low, b;
-  std::vector<double> update;  // [rows, outputs]
-  gpu::LowRank args;
+  std::int64_t n_out, stride;
+  std::vector<float> y, b;
+  std::vector<double> sums;  // [rows, ends.back()]
+  gpu::LowRank<T> args;
 };
 
 template <typename T>
 void check_low_rank(std::int64_t n_rows, const std::vector<std::int32_t>& ends, std::int32_t rank,
-                    std::int32_t n_parts, const gpu::Stream& stream) {
+                    std::int64_t gap, const gpu::Stream& stream) {
   CAPTURE(n_rows);
   CAPTURE(rank);
-  LowRankCase c(n_rows, ends, rank, n_parts);
+  CAPTURE(ends.back());
+  const LowRankCase<T> c(n_rows, ends, rank, gap);
   const std::int64_t width = ends.back();
-  OnDevice<float> low(c.low, stream), b(c.b, stream);
-  c.args.low = low.data();
-  c.args.b = b.data();
-  const auto y = rounded<T>(uniform(n_rows * width, 7, -2, 2));
-  const auto x = uniform(n_rows * width, 8, -2, 2);
-  std::vector<double> sums, residual, activated;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    sums.push_back(static_cast<double>(y[i]) + c.update[i]);
-    residual.push_back(static_cast<double>(x[i]) + sums.back());
+  OnDevice<T> dy(c.y, stream), db(c.b, stream);
+  gpu::add_low_rank(c.on(dy, db), n_rows, width, dy.data(), stream.get());
+  const std::vector<float> stored = dy.values();
+  std::vector<float> outputs, rest, expected_rest;
+  for (std::int64_t r = 0; r < n_rows; ++r) {
+    for (std::int64_t o = 0; o < c.stride; ++o) {
+      const auto i = static_cast<std::size_t>(r * c.stride + o);
+      (o < width ? outputs : rest).push_back(stored[i]);
+      if (o >= width) expected_rest.push_back(c.y[i]);
+    }
   }
-  OnDevice<T> stored(y, stream);
-  OnDevice<float> target(x, stream);
-  gpu::add_low_rank(c.args, n_rows, width, width, stored.data(), stream.get());
-  close<T>(stored.values(), sums, 2e-5);
-  OnDevice<T> dy(y, stream);
-  gpu::add_residual(c.args, dy.data(), n_rows, width, target.data(), stream.get());
-  close<float>(target.values(), residual, 2e-5);
+  close<T>(outputs, c.sums, 2e-5);
+  CHECK(test::same_bits(rest, expected_rest));
 
   if (width % 2 != 0) return;
-  OnDevice<T> out(n_rows * width / 2, stream);
+  const std::int64_t half = width / 2;
+  OnDevice<T> product(c.y, stream), out(n_rows * half, stream);
+  std::vector<double> activated;
   for (std::int64_t r = 0; r < n_rows; ++r) {
-    for (std::int64_t o = 0; o < width / 2; ++o) {
-      const double g = sums[static_cast<std::size_t>(r * width + o)];
-      const double u = sums[static_cast<std::size_t>(r * width + width / 2 + o)];
+    for (std::int64_t o = 0; o < half; ++o) {
+      const double g = c.sums[static_cast<std::size_t>(r * width + o)];
+      const double u = c.sums[static_cast<std::size_t>(r * width + half + o)];
       activated.push_back(g * sigmoid(g) * u);
     }
   }
-  gpu::silu_multiply(c.args, dy.data(), n_rows, width / 2, out.data(), stream.get());
+  gpu::silu_multiply(c.on(product, db), product.data(), n_rows, half, out.data(), stream.get());
   close<T>(out.values(), activated, 1e-4);
 }
 
-TEST_CASE_TEMPLATE("low-rank updates in their three consumers", T, float, bf16) {
+TEST_CASE_TEMPLATE("low-rank updates in place and before the activation", T, float, bf16) {
   if (!test::has_device()) return;
   const gpu::Stream stream;
-  for (const std::int64_t n_rows : kRowCounts) {
-    check_low_rank<T>(n_rows, {300}, 16, 3, stream);
-    check_low_rank<T>(n_rows, {100, 331, 334, 340}, 16, 1, stream);
-    check_low_rank<T>(n_rows, {41, 82}, 3, 3, stream);
+  for (const std::int64_t n_rows : {0, 1, 15, 16, 17, 63, 64, 65, 127, 1000}) {
+    check_low_rank<T>(n_rows, {304}, 16, 0, stream);
+    check_low_rank<T>(n_rows, {64, 192, 240, 288}, 16, 0, stream);  // borders within 32 columns
+    check_low_rank<T>(n_rows, {101, 331, 334, 340}, 16, 4, stream);
+    check_low_rank<T>(n_rows, {200, 400}, 32, 0, stream);
+    check_low_rank<T>(n_rows, {136, 272}, 0, 0, stream);
+    check_low_rank<T>(n_rows, {41, 82}, 8, 3, stream);
   }
-  // No update at all.
-  const auto y = rounded<T>(uniform(60, 7, -2, 2));
-  OnDevice<T> dy(y, stream);
-  OnDevice<float> zero(std::vector<float>(60, 0.0f), stream);
-  gpu::add_residual({}, dy.data(), 5, 12, zero.data(), stream.get());
-  CHECK(test::same_bits(zero.values(), y));
+  check_low_rank<T>(8192, {32, 64}, 16, 0, stream);
+}
+
+template <typename T, typename Out>
+void check_residual(std::int64_t n_rows, std::int32_t width, std::int32_t rank,
+                    const gpu::Stream& stream) {
+  CAPTURE(n_rows);
+  CAPTURE(width);
+  CAPTURE(rank);
+  const LowRankCase<T> c(n_rows, {width}, rank, width % 4);
+  const auto x = uniform(n_rows * width, 8, -2, 2), factor = uniform(width, 9, 0.5, 1.5);
+  std::vector<double> sums, normed;
+  for (std::int64_t r = 0; r < n_rows; ++r) {
+    double squares = 0;
+    for (std::int64_t i = r * width; i < (r + 1) * width; ++i) {
+      sums.push_back(at(x, i) + c.sums[static_cast<std::size_t>(i)]);
+      squares += sums.back() * sums.back();
+    }
+    const double inverse = 1 / std::sqrt(squares / width + 1e-6);
+    for (std::int64_t i = 0; i < width; ++i) {
+      normed.push_back(sums[static_cast<std::size_t>(r * width + i)] * inverse * at(factor, i));
+    }
+  }
+  OnDevice<T> dy(c.y, stream), db(c.b, stream);
+  OnDevice<float> dx(x, stream), dfactor(factor, stream);
+  OnDevice<Out> dnormed(n_rows * width, stream);
+  gpu::add_residual(c.on(dy, db), dy.data(), n_rows, width, dfactor.data(), 1e-6f, dx.data(),
+                    dnormed.data(), stream.get());
+  close<float>(dx.values(), sums, 2e-5);
+  close<Out>(dnormed.values(), normed, 2e-5);
+}
+
+TEST_CASE_TEMPLATE("the residual stream and its norm", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  for (const std::int64_t n_rows : {0, 1, 63, 64, 65, 127, 513, 1000}) {
+    for (const std::int32_t rank : {0, 8, 16, 32}) {
+      for (const std::int32_t width : {24, 101, 3000}) {
+        if (width == 3000 && n_rows > 127) continue;
+        check_residual<T, T>(n_rows, width, rank, stream);
+        if (rank == 16) check_residual<T, float>(n_rows, width, rank, stream);
+      }
+    }
+  }
+  check_residual<T, T>(8192, 64, 16, stream);
 }
 
 template <typename T>
