@@ -9,8 +9,6 @@
 namespace jemm::gpu {
 namespace {
 
-constexpr std::int64_t kTileRows = 64;
-
 std::int32_t narrow(std::int64_t n) {
   return static_cast<std::int32_t>(n);
 }
@@ -92,8 +90,8 @@ void plan_attention(const std::vector<Run>& runs, PassPlan& plan) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     plan.attention_runs.push_back({run.parent, narrow(run.row_begin), narrow(run.n_before)});
-    for (std::int64_t first = 0; first < run.n_rows; first += kTileRows) {
-      const std::int64_t n = std::min(kTileRows, run.n_rows - first);
+    for (std::int64_t first = 0; first < run.n_rows; first += kAttentionTileRows) {
+      const std::int64_t n = std::min<std::int64_t>(kAttentionTileRows, run.n_rows - first);
       tiles.push_back(
           {run.n_before + first + n,
            {narrow(static_cast<std::int64_t>(i)), narrow(run.row_begin + first), narrow(n)}});
