@@ -55,13 +55,11 @@ __global__ void __launch_bounds__(kThreads)
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const Lane lane;
   const AttentionTile tile = args.tiles[gridDim.x - 1 - blockIdx.x];  // the longest first
-  const AttentionRun run = args.runs[tile.run];
   const int head = static_cast<int>(blockIdx.y), width = args.head_dim;
   const int kv_head = head / (args.n_heads / args.n_kv_heads);
-  const int first_place = run.n_before + tile.row_begin - run.row_begin;
   const float scale = 1.0f / sqrtf(static_cast<float>(width));
 
-  const int n_keys = first_place + tile.n_rows;
+  const int n_keys = tile.first_place + tile.n_rows;
   ChainRows chain_row(args.runs, tile.run);
   const auto find_rows = [&](int key0) {
     if (thread >= kKeys) return;
@@ -108,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = lane.g + 8 * half;
-      const int last_key = first_place + min(warp * 16 + row, tile.n_rows - 1) - key0;
+      const int last_key = tile.first_place + min(warp * 16 + row, tile.n_rows - 1) - key0;
       float block_maximum = -INFINITY;
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {

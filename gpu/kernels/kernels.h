@@ -165,6 +165,7 @@ struct AttentionRun {
 inline constexpr std::int32_t kAttentionTileRows = 64;
 struct AttentionTile {
   std::int32_t run = 0, row_begin = 0, n_rows = 0;
+  std::int32_t first_place = 0;  // of its first row in the chain
 };
 
 /// out = softmax(q k^T / sqrt(Dh)) v * sigmoid(gate), queries over their chains. Keys in blocks of

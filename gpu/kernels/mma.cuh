@@ -70,4 +70,11 @@ __device__ inline float power_of_two(float x) {
   return y;
 }
 
+/// 1 / x, within a unit in the last place; 0 for infinity.
+__device__ inline float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
+
 }  // namespace jemm::gpu

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "gpu/kernels/mma.cuh"
+#include "gpu/kernels/sm90_vision_attention.h"
 #include "gpu/kernels/vision_device.cuh"
 #include "gpu/kernels/vision_kernels.h"
 
@@ -265,15 +266,12 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int kWidth, bool kIsWhole>
-void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
+void launch(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
   const auto kernel = attend_bf16_kernel<kWidth, kIsWhole>;
   constexpr std::size_t kBytes = HeadShape<kWidth>::kSharedBytes;
   cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(kBytes)),
              "attend_images");
-  constexpr double kLn2 = 0.69314718055994531;
-  const auto factor =
-      static_cast<float>(1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   kernel<<<grid, kThreads, kBytes, stream>>>(op.qkv, op.tiles, static_cast<int>(op.n_heads),
                                              static_cast<int>(op.head_dim), factor, op.attended);
@@ -281,11 +279,11 @@ void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
 }
 
 template <int kWidth>
-void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
+void launch(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
   if (op.head_dim % 8 == 0) {
-    launch<kWidth, true>(op, stream);
+    launch<kWidth, true>(op, factor, stream);
   } else {
-    launch<kWidth, false>(op, stream);
+    launch<kWidth, false>(op, factor, stream);
   }
 }
 
@@ -293,12 +291,17 @@ void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
 
 void attend_images(const ImageAttention<bf16>& op, StreamHandle stream) {
   if (op.n_tiles == 0) return;
-  if (op.head_dim <= 32) {
-    launch<32>(op, stream);
+  constexpr double kLn2 = 0.69314718055994531;
+  const auto factor =
+      static_cast<float>(1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
+  if (sm90_attend_takes(op)) {
+    sm90_attend_images(op, factor, stream);
+  } else if (op.head_dim <= 32) {
+    launch<32>(op, factor, stream);
   } else if (op.head_dim <= 72) {
-    launch<72>(op, stream);
+    launch<72>(op, factor, stream);
   } else {
-    launch<kMaxVisionHeadDim>(op, stream);
+    launch<kMaxVisionHeadDim>(op, factor, stream);
   }
 }
 

@@ -75,7 +75,8 @@ __device__ inline void pin(float (&acc)[kTiles][4]) {
 #define JEMM_NAMES_32                                                                          \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
   "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define JEMM_NAMES_40 JEMM_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define JEMM_NAMES_36 JEMM_NAMES_32 ", %32, %33, %34, %35"
+#define JEMM_NAMES_40 JEMM_NAMES_36 ", %36, %37, %38, %39"
 #define JEMM_NAMES_64                                                                            \
   JEMM_NAMES_40                                                                                  \
   ", %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, " \
@@ -97,7 +98,26 @@ __device__ inline void multiply(float (&acc)[10][4], std::uint64_t a, std::uint6
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 
-/// acc [64, 256] += a [64, 16] b [16, 256], a in registers as mma.m16n8k16 takes it.
+/// The same for 128 columns.
+__device__ inline void multiply(float (&acc)[16][4], std::uint64_t a, std::uint64_t b, bool adds) {
+  asm volatile(
+      "{.reg .pred adds; setp.ne.b32 adds, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" JEMM_NAMES_64
+      "}, %64, %65, adds, 1, 1, 0, 0;}"
+      : JEMM_ACC_64(acc)
+      : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+}
+
+/// acc [64, 72] += a [64, 16] b [16, 72], a in registers as mma.m16n8k16 takes it.
+__device__ inline void multiply_add(float (&acc)[9][4], const std::uint32_t (&a)[4],
+                                    std::uint64_t b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n72k16.f32.bf16.bf16 {" JEMM_NAMES_36
+               "}, {%36, %37, %38, %39}, %40, 1, 1, 1, 1;"
+               : JEMM_ACC(acc, 0), JEMM_ACC(acc, 2), JEMM_ACC(acc, 4), JEMM_ACC(acc, 6),
+                 "+f"(acc[8][0]), "+f"(acc[8][1]), "+f"(acc[8][2]), "+f"(acc[8][3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+/// The same for 256 columns.
 __device__ inline void multiply_add(float (&acc)[32][4], const std::uint32_t (&a)[4],
                                     std::uint64_t b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" JEMM_NAMES_128
