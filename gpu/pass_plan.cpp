@@ -9,8 +9,6 @@
 namespace jemm::gpu {
 namespace {
 
-constexpr std::int64_t kTileRows = 64;
-
 std::int32_t narrow(std::int64_t n) {
   return static_cast<std::int32_t>(n);
 }
@@ -88,20 +86,20 @@ void plan_delta(const std::vector<Run>& runs, PassPlan& plan) {
 }
 
 void plan_attention(const std::vector<Run>& runs, PassPlan& plan) {
-  std::vector<std::pair<std::int64_t, AttentionTile>> tiles;  // with its last place
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     plan.attention_runs.push_back({run.parent, narrow(run.row_begin), narrow(run.n_before)});
-    for (std::int64_t first = 0; first < run.n_rows; first += kTileRows) {
-      const std::int64_t n = std::min(kTileRows, run.n_rows - first);
-      tiles.push_back(
-          {run.n_before + first + n,
-           {narrow(static_cast<std::int64_t>(i)), narrow(run.row_begin + first), narrow(n)}});
+    for (std::int64_t first = 0; first < run.n_rows; first += kAttentionTileRows) {
+      plan.tiles.push_back(
+          {.run = narrow(static_cast<std::int64_t>(i)),
+           .row_begin = narrow(run.row_begin + first),
+           .n_rows = narrow(std::min<std::int64_t>(kAttentionTileRows, run.n_rows - first)),
+           .first_place = narrow(run.n_before + first)});
     }
   }
-  std::stable_sort(tiles.begin(), tiles.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& tile : tiles) plan.tiles.push_back(tile.second);
+  std::stable_sort(plan.tiles.begin(), plan.tiles.end(), [](const auto& a, const auto& b) {
+    return a.first_place + a.n_rows < b.first_place + b.n_rows;
+  });
 }
 
 }  // namespace

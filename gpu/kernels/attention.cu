@@ -6,17 +6,17 @@
 // the next values while the next keys are scored. Heads are padded with zeros to kHead. Work: 4 Dh
 // operations a query and visible key; in BF16 on the matrix unit (mma.m16n8k16). A query's result
 // depends on its chain alone: key blocks begin at the root's start.
-#include <climits>
+#include <type_traits>
 
 #include "gpu/cuda.h"
-#include "gpu/kernels/kernels.h"
+#include "gpu/kernels/attention.cuh"
 #include "gpu/kernels/tile_product.cuh"
 
 namespace jemm::gpu {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kQueries = 64;
+constexpr int kQueries = kAttentionTileRows;
 constexpr int kKeys = 64;
 
 template <typename T>
@@ -39,43 +39,6 @@ struct Shared {
   int key_rows[2][kKeys];  // of this block of keys and the next
 };
 
-template <typename T>
-struct Tensors {
-  const T* q;
-  const T* k;
-  const T* v;
-  const T* gates;
-  T* out;
-};
-
-// Packed rows of places in the chain that ends in a run. Remembers the run of the place before: a
-// thread asks for places that ascend.
-class ChainRows {
- public:
-  __device__ ChainRows(const AttentionRun* runs, int last) : runs_(runs), last_(last) {}
-
-  __device__ int operator()(int place) {
-    if (place < begin_ || place >= end_) find(place);
-    return place + shift_;
-  }
-
- private:
-  __device__ void find(int place) {
-    end_ = INT_MAX;
-    int run = last_;
-    while (place < runs_[run].n_before) {
-      end_ = runs_[run].n_before;
-      run = runs_[run].parent;
-    }
-    begin_ = runs_[run].n_before;
-    shift_ = runs_[run].row_begin - begin_;
-  }
-
-  const AttentionRun* runs_;
-  int last_;
-  int begin_ = 0, end_ = 0, shift_ = 0;  // places [begin, end) are rows place + shift
-};
-
 // exp to the precision of a T.
 template <typename T>
 __device__ float exp_for(float x) {
@@ -83,7 +46,8 @@ __device__ float exp_for(float x) {
 }
 
 template <typename T, int kHead>
-__global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args, Tensors<T> t) {
+__global__ void __launch_bounds__(kThreads)
+    attention_kernel(AttentionArgs args, AttentionTensors<T> t) {
   using Math = typename MathOf<T>::Type;
   using S = Shared<T, kHead>;
   extern __shared__ uint4 memory[];
@@ -91,13 +55,11 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const Lane lane;
   const AttentionTile tile = args.tiles[gridDim.x - 1 - blockIdx.x];  // the longest first
-  const AttentionRun run = args.runs[tile.run];
   const int head = static_cast<int>(blockIdx.y), width = args.head_dim;
   const int kv_head = head / (args.n_heads / args.n_kv_heads);
-  const int first_place = run.n_before + tile.row_begin - run.row_begin;
   const float scale = 1.0f / sqrtf(static_cast<float>(width));
 
-  const int n_keys = first_place + tile.n_rows;
+  const int n_keys = tile.first_place + tile.n_rows;
   ChainRows chain_row(args.runs, tile.run);
   const auto find_rows = [&](int key0) {
     if (thread >= kKeys) return;
@@ -144,7 +106,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = lane.g + 8 * half;
-      const int last_key = first_place + min(warp * 16 + row, tile.n_rows - 1) - key0;
+      const int last_key = tile.first_place + min(warp * 16 + row, tile.n_rows - 1) - key0;
       float block_maximum = -INFINITY;
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
@@ -209,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs args,
 }
 
 template <typename T, int kHead>
-void launch(const AttentionArgs& args, const Tensors<T>& tensors, StreamHandle stream) {
+void launch(const AttentionArgs& args, const AttentionTensors<T>& tensors, StreamHandle stream) {
   constexpr int kShared = static_cast<int>(sizeof(Shared<T, kHead>));
   cuda_check(cudaFuncSetAttribute(attention_kernel<T, kHead>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
@@ -226,7 +188,13 @@ void attention(const AttentionArgs& args, const T* q, const T* k, const T* v, co
                T* out, StreamHandle stream) {
   if (args.n_tiles == 0) return;
   check_limit("an attention head's width", args.head_dim, kMaxAttentionHead);
-  const Tensors<T> tensors{q, k, v, gates, out};
+  const AttentionTensors<T> tensors{q, k, v, gates, out};
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    if (sm90_attention_takes(args, tensors)) {
+      sm90_attention(args, tensors, stream);
+      return;
+    }
+  }
   if (args.head_dim <= 32) {
     launch<T, 32>(args, tensors, stream);
   } else if (args.head_dim <= 128) {

@@ -160,20 +160,22 @@ struct HeadArgs {
 template <typename T>
 void norm_and_rotate(const HeadArgs& args, const T* projected, T* q, T* k, StreamHandle stream);
 
-// --- attention.cu ----------------------------------------------------------------------------
+// --- attention.cu, sm90_attention.cu ---------------------------------------------------------
 
 struct AttentionRun {
   std::int32_t parent = -1, row_begin = 0, n_before = 0;
 };
-/// Up to 64 queries: rows of one run, in a row.
+/// Up to kAttentionTileRows queries: rows of one run, in a row.
+inline constexpr std::int32_t kAttentionTileRows = 64;
 struct AttentionTile {
   std::int32_t run = 0, row_begin = 0, n_rows = 0;
+  std::int32_t first_place = 0;  // of its first row in the chain
 };
 
 /// out = softmax(q k^T / sqrt(Dh)) v * sigmoid(gate), queries over their chains. Keys in blocks of
-/// 64 from the root's start, maximum and sum carried along. T = float: FP32 multiply-adds. BF16:
-/// matrix unit, exponentials with the device's quick instruction, probabilities rounded to BF16
-/// before they meet v.
+/// equal size from the root's start, maximum and sum carried along. T = float: FP32 multiply-adds.
+/// BF16: matrix unit, exponentials with the device's quick instruction, probabilities rounded to
+/// BF16 before they meet v. Heads of 256 in BF16 have their own kernel on sm_90a.
 struct AttentionArgs {
   std::int32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::int64_t v_stride = 0, gate_stride = 0;

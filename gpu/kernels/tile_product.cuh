@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "gpu/kernels/device.cuh"
+#include "gpu/kernels/mma.cuh"
 
 namespace jemm::gpu {
 
@@ -42,30 +43,6 @@ __device__ inline void mma_tf32(float (&c)[4], const std::uint32_t (&a)[4], std:
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ inline void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-      "{%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/// Four 8 x 8 matrices of 16-bit values; lane i gives the address of row i % 8 of matrix i / 8.
-__device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row) {
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address));
-}
-/// The same, each transposed.
-__device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address));
 }
 
 template <Fast kFast>
@@ -153,8 +130,7 @@ struct TileProduct<Bf16Math, Fast::kSum, kFastB, kTiles, kSum> {
 
 /// to[0..count) = from[..valid), zeros behind, by threads `first`, first + step, ...: copied in the
 /// background, 16 bytes at a time, where `from` is aligned for that; else at once. count is a
-/// multiple of 8. commit_copies() closes a group of such copies, wait_copies<n>() waits until at
-/// most n groups of this thread are under way.
+/// multiple of 8.
 template <typename T>
 __device__ inline void copy_row(const T* from, int valid, T* to, int count, int first, int step) {
   constexpr int kVector = 16 / sizeof(T);
@@ -162,23 +138,13 @@ __device__ inline void copy_row(const T* from, int valid, T* to, int count, int 
   for (int i = first * kVector; i < count; i += step * kVector) {
     if (aligned) {
       const int n_bytes = min(max(valid - i, 0), kVector) * static_cast<int>(sizeof(T));
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                       static_cast<std::uint32_t>(__cvta_generic_to_shared(to + i))),
-                   "l"(n_bytes > 0 ? from + i : from), "r"(n_bytes)
-                   : "memory");
+      copy_16(to + i, n_bytes > 0 ? from + i : from, n_bytes);
     } else {
       for (int j = 0; j < kVector; ++j) {
         to[i + j] = i + j < valid ? from[i + j] : from_float<T>(0.0f);
       }
     }
   }
-}
-__device__ inline void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kUnderWay>
-__device__ inline void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kUnderWay) : "memory");
 }
 
 }  // namespace jemm::gpu

@@ -1,9 +1,10 @@
 // Attention of images in BF16 on tensor cores: scores, softmax and its sum in float32 registers.
 #include <cmath>
 
+#include "gpu/kernels/mma.cuh"
+#include "gpu/kernels/sm90_vision_attention.h"
 #include "gpu/kernels/vision_device.cuh"
 #include "gpu/kernels/vision_kernels.h"
-#include "gpu/kernels/vision_mma.cuh"
 
 namespace jemm::gpu {
 namespace {
@@ -40,7 +41,7 @@ __device__ void load_rows(const bf16* from, std::int64_t stride, int n_valid, in
     const bf16* const source = from + row * stride + c;
     if constexpr (kIsWhole) {
       const bool is_there = row < n_valid && c < head_dim;
-      copy_16(place, is_there ? source : from, is_there);
+      copy_16(place, is_there ? source : from, is_there ? 16 : 0);
     } else {
       Pack<bf16, 8> pack;
       for (int i = 0; i < 8; ++i) {
@@ -92,8 +93,8 @@ __device__ void multiply_keys(const WarpState<kWidth>& state, const bf16* keys, 
       load_matrices(b, row + pair * 16 * Shape::kStride + slice * 16);
 #pragma unroll
       for (int t = 0; t < kQueryTiles; ++t) {
-        multiply_add(scores[t][2 * pair], state.queries[t][slice], b[0], b[1]);
-        multiply_add(scores[t][2 * pair + 1], state.queries[t][slice], b[2], b[3]);
+        mma_bf16(scores[t][2 * pair], state.queries[t][slice], b[0], b[1]);
+        mma_bf16(scores[t][2 * pair + 1], state.queries[t][slice], b[2], b[3]);
       }
     }
   }
@@ -169,11 +170,11 @@ __device__ void multiply_values(WarpState<kWidth>& state, const bf16* values,
 #pragma unroll
     for (int n = 0; n < Shape::kOutputTiles; n += 2) {
       std::uint32_t b[4];
-      load_turned_matrices(b, row + slice * 16 * Shape::kStride + n * 8);
+      load_matrices_transposed(b, row + slice * 16 * Shape::kStride + n * 8);
 #pragma unroll
       for (int t = 0; t < kQueryTiles; ++t) {
-        multiply_add(state.output[t][n], a[t], b[0], b[1]);
-        if (n + 1 < Shape::kOutputTiles) multiply_add(state.output[t][n + 1], a[t], b[2], b[3]);
+        mma_bf16(state.output[t][n], a[t], b[0], b[1]);
+        if (n + 1 < Shape::kOutputTiles) mma_bf16(state.output[t][n + 1], a[t], b[2], b[3]);
       }
     }
   }
@@ -224,12 +225,12 @@ __global__ void __launch_bounds__(kThreads)
     load_rows<kWidth, kKeys, kIsWhole>(keys, stride, n_valid, head_dim, stage_of(step));
     load_rows<kWidth, kKeys, kIsWhole>(keys + width, stride, n_valid, head_dim,
                                        stage_of(step) + Shape::kStage);
-    close_copies();
+    commit_copies();
   };
 
   load_rows<kWidth, kImageQueries, kIsWhole>(image + tile.first_query * stride, stride,
                                              tile.n_patches - tile.first_query, head_dim, stages);
-  close_copies();
+  commit_copies();
   load_stage(0);
   wait_copies<1>();
   __syncthreads();
@@ -265,15 +266,12 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int kWidth, bool kIsWhole>
-void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
+void launch(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
   const auto kernel = attend_bf16_kernel<kWidth, kIsWhole>;
   constexpr std::size_t kBytes = HeadShape<kWidth>::kSharedBytes;
   cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(kBytes)),
              "attend_images");
-  constexpr double kLn2 = 0.69314718055994531;
-  const auto factor =
-      static_cast<float>(1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   kernel<<<grid, kThreads, kBytes, stream>>>(op.qkv, op.tiles, static_cast<int>(op.n_heads),
                                              static_cast<int>(op.head_dim), factor, op.attended);
@@ -281,11 +279,11 @@ void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
 }
 
 template <int kWidth>
-void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
+void launch(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
   if (op.head_dim % 8 == 0) {
-    launch<kWidth, true>(op, stream);
+    launch<kWidth, true>(op, factor, stream);
   } else {
-    launch<kWidth, false>(op, stream);
+    launch<kWidth, false>(op, factor, stream);
   }
 }
 
@@ -293,12 +291,17 @@ void launch(const ImageAttention<bf16>& op, StreamHandle stream) {
 
 void attend_images(const ImageAttention<bf16>& op, StreamHandle stream) {
   if (op.n_tiles == 0) return;
-  if (op.head_dim <= 32) {
-    launch<32>(op, stream);
+  constexpr double kLn2 = 0.69314718055994531;
+  const auto factor =
+      static_cast<float>(1.0 / (std::sqrt(static_cast<double>(op.head_dim)) * kLn2));
+  if (sm90_attend_takes(op)) {
+    sm90_attend_images(op, factor, stream);
+  } else if (op.head_dim <= 32) {
+    launch<32>(op, factor, stream);
   } else if (op.head_dim <= 72) {
-    launch<72>(op, stream);
+    launch<72>(op, factor, stream);
   } else {
-    launch<kMaxVisionHeadDim>(op, stream);
+    launch<kMaxVisionHeadDim>(op, factor, stream);
   }
 }
 

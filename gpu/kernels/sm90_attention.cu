@@ -1,0 +1,235 @@
+// Causal attention over chains of runs in BF16 for heads of 256, on the matrix unit of sm_90a.
+//
+// A block takes 128 packed queries of one key head: the heads that share it, row after row, so that
+// a tile of 64 rows and 6 heads a key head is three whole blocks, and a leaf of 16 rows one. Work:
+// 4 Dh operations a query and visible key. A query's result depends on its chain alone: key blocks
+// begin at the root's start, and blocks without a visible key change nothing.
+#include "gpu/kernels/sm90_attention.cuh"
+
+#include "gpu/cuda.h"
+#include "gpu/kernels/attention.cuh"
+
+namespace jemm::gpu {
+namespace {
+
+using namespace sm90;
+
+constexpr int kHead = 256;
+using Shape = AttentionShape<kHead, 80>;
+constexpr int kKeys = Shape::kKeys;
+
+#ifdef JEMM_HAS_WGMMA
+
+// What a block computes. In shared memory, for want of registers.
+struct Work {
+  int run, row_begin, first_place;
+  int n_heads;  // that share the key head
+  int kv_head;
+  int first;     // packed query within the tile
+  int n_packed;  // queries of the tile
+  int n_keys;    // visible to the last query
+
+  __device__ void find(const AttentionArgs& args) {
+    n_heads = args.n_heads / args.n_kv_heads;
+    const int n_parts = (kAttentionTileRows * n_heads + kQueries - 1) / kQueries;
+    kv_head = static_cast<int>(blockIdx.x) % args.n_kv_heads;
+    const int part = static_cast<int>(gridDim.x - 1 - blockIdx.x) / args.n_kv_heads;
+    const AttentionTile tile = args.tiles[part / n_parts];  // the longest first
+    run = tile.run;
+    row_begin = tile.row_begin;
+    first_place = tile.first_place;
+    first = part % n_parts * kQueries;
+    n_packed = tile.n_rows * n_heads;
+    n_keys = place_of(kQueries - 1) + 1;
+  }
+  __device__ bool is_empty() const { return first >= n_packed; }
+  __device__ int n_blocks() const { return (n_keys + kKeys - 1) / kKeys; }
+  // Queries behind the last one count as that one.
+  __device__ int place_of(int query) const {
+    return first_place + min(first + query, n_packed - 1) / n_heads;
+  }
+};
+
+// Where a warp's packed queries, from `query` of the block on, begin in a tensor of heads: lane i
+// knows the i-th. Queries behind the last one count as that one.
+class PackedRows {
+ public:
+  __device__ PackedRows(const Work& work, int query, std::int64_t row_stride, int head_stride) {
+    const int packed = min(work.first + query + lane(), work.n_packed - 1);
+    const int row = packed / work.n_heads, head = packed - row * work.n_heads;
+    offset_ = (work.row_begin + row) * row_stride +
+              static_cast<std::int64_t>(work.kv_head * work.n_heads + head) * head_stride;
+  }
+  __device__ std::int64_t operator[](int i) const { return __shfl_sync(0xffffffffU, offset_, i); }
+
+ private:
+  std::int64_t offset_;
+};
+
+// One row of a head into a row of slabs, by a warp: 16 bytes a lane.
+__device__ void copy_head(const bf16* from, bool is_there, int row, void* to, int slab_bytes) {
+  copy_16(static_cast<char*>(to) + lane() / 8 * slab_bytes + slab_piece(row, lane() % 8),
+          from + 8 * lane(), is_there ? 16 : 0);
+}
+
+// A block's queries, or their gates, from a tensor of heads.
+__device__ void copy_queries(const Work& work, const bf16* from, std::int64_t row_stride,
+                             int head_stride, Shape::Shared& shared) {
+  const PackedRows rows(work, warp() * 32, row_stride, head_stride);
+#pragma unroll 4
+  for (int i = 0; i < 32; ++i) {
+    copy_head(from + rows[i], true, warp() * 32 + i, shared.q, sizeof shared.q[0]);
+  }
+}
+
+// The rows of kKeys places from `place` on, zeros from n_keys on, by kCopyWarps warps.
+__device__ void copy_keys(ChainRows& chain_row, int place, int n_keys, const bf16* from,
+                          std::int64_t stride, int warp, Shape::Rows& to) {
+  const std::int64_t first = chain_row(place);
+  if (place + kKeys <= n_keys && chain_row.holds(place + kKeys - 1)) {  // one after another
+    from += (first + warp) * stride;
+#pragma unroll 1
+    for (int i = warp; i < kKeys; i += 8) {  // rows 8 apart are permuted alike
+#pragma unroll
+      for (int j = 0; j < 8; j += kCopyWarps) {
+        copy_head(from + j * stride, true, i + j, to, sizeof to[0]);
+      }
+      from += 8 * stride;
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = warp; i < kKeys; i += kCopyWarps) {
+    const bool is_there = place + i < n_keys;
+    const std::int64_t row = is_there ? chain_row(place + i) : first;
+    copy_head(from + row * stride, is_there, i, to, sizeof to[0]);
+  }
+}
+
+// Queries, then keys and values, then gates into the queries' place once these have met the last
+// keys.
+__device__ void copy(const AttentionArgs& args, const AttentionTensors<bf16>& t, const Work& work,
+                     Shape::Shared& shared, Barriers& barriers) {
+  const bool takes_keys = warp() < kCopyWarps;
+  const bf16* from = (takes_keys ? t.k : t.v) + work.kv_head * kHead;
+  const std::int64_t stride =
+      takes_keys ? static_cast<std::int64_t>(args.n_kv_heads) * kHead : args.v_stride;
+  copy_queries(work, t.q, static_cast<std::int64_t>(args.n_heads) * kHead, kHead, shared);
+  ChainRows chain_row(args.runs, work.run);
+  copy_stages<Shape>(work.n_blocks(), shared, barriers, [&](int block, int warp, Shape::Rows& to) {
+    copy_keys(chain_row, block * kKeys, work.n_keys, from, stride, warp, to);
+  });
+  const int last = work.n_blocks() - 1;
+  barriers.k[last % kStages].free.wait(last / kStages % 2);
+  copy_queries(work, t.gates, args.gate_stride, 2 * kHead, shared);
+  commit_copies();
+  wait_copies<0>();
+  barriers.q.arrive();
+}
+
+__device__ void attend(const Work& work, Computing<Shape>& computing, int first) {
+  const int first_place = work.place_of(first);
+  const int last_key[2] = {work.place_of(computing.row(0)), work.place_of(computing.row(1))};
+  const auto hide = [&](int block, Computing<Shape>::Scores& s) {
+    const int key0 = block * kKeys;
+    if (key0 + kKeys - 1 <= first_place) return;
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (key0 + 8 * n + lane() % 4 * 2 + j % 2 > last_key[j / 2]) s[n][j] = -INFINITY;
+      }
+    }
+  };
+  computing.run(work.n_blocks(), kLog2E / 16.0f, hide);  // 16 = sqrt(kHead)
+}
+
+// The gated results of a warp, through the gates' place in shared memory so that whole rows are
+// written.
+__device__ void write(const AttentionArgs& args, const Work& work,
+                      const Computing<Shape>& computing, int first, Shape::Shared& shared,
+                      bf16* out) {
+  const auto piece = [&](int row, int n) {  // columns 8 n to 8 n + 7
+    return shared.q[n / 8][0] + slab_piece(row, n % 8) / static_cast<int>(sizeof(bf16));
+  };
+  const float inverse[2] = {1.0f / computing.sum(0), 1.0f / computing.sum(1)};
+#pragma unroll
+  for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+    const auto pair_at = [&](int n, int half) {
+      return piece(computing.row(half), 8 * slab + n) + lane() % 4 * 2;
+    };
+    float2 gates[8][2];  // all read before any is overwritten
+#pragma unroll
+    for (int i = 0; i < 16; ++i) gates[i / 2][i % 2] = load_pair(pair_at(i / 2, i % 2));
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const int n = i / 2, half = i % 2;
+      const float* x = computing.results()[8 * slab + n] + 2 * half;
+      const auto gated = [&](float value, float gate) {
+        return value * inverse[half] * reciprocal(1.0f + power_of_two(-kLog2E * gate));
+      };
+      store_pair(pair_at(n, half), {gated(x[0], gates[n][half].x), gated(x[1], gates[n][half].y)});
+    }
+  }
+  __syncwarp();
+  const int query = first + warp() * 16;
+  const PackedRows rows(work, query, static_cast<std::int64_t>(args.n_heads) * kHead, kHead);
+  const int n_rows = min(16, work.n_packed - work.first - query);
+#pragma unroll 4
+  for (int i = 0; i < n_rows; ++i) {
+    *reinterpret_cast<uint4*>(out + rows[i] + 8 * lane()) =
+        *reinterpret_cast<const uint4*>(piece(query + i, lane()));
+  }
+}
+
+#endif
+
+__global__ void __launch_bounds__(kThreads, 1)
+    sm90_attention_kernel(AttentionArgs args, AttentionTensors<bf16> t) {
+#ifdef JEMM_HAS_WGMMA
+  extern __shared__ char memory[];
+  __shared__ Barriers barriers;
+  __shared__ Work work;
+  Shape::Shared& shared = aligned<Shape>(memory);
+  if (threadIdx.x == 0) {
+    work.find(args);
+    init(barriers);
+  }
+  __syncthreads();
+  if (work.is_empty()) return;
+
+  const int group = group_index();
+  if (group == 0) {
+    give_registers<kCopyRegisters>();
+    copy(args, t, work, shared, barriers);
+  } else {
+    take_registers<kComputeRegisters>();
+    const int first = (group - 1) * kQueries / 2;
+    Computing<Shape> computing(shared, barriers, first);
+    attend(work, computing, first);
+    barriers.q.wait(1);
+    write(args, work, computing, first, shared, t.out);
+  }
+#endif
+}
+
+}  // namespace
+
+bool sm90_attention_takes(const AttentionArgs& args, const AttentionTensors<bf16>& t) {
+  static const bool built = has_body(sm90_attention_kernel);
+  const auto whole = [](const auto* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+  return built && args.head_dim == kHead && args.v_stride % 8 == 0 && args.gate_stride % 8 == 0 &&
+         whole(t.q) && whole(t.k) && whole(t.v) && whole(t.gates) && whole(t.out);
+}
+
+void sm90_attention(const AttentionArgs& args, const AttentionTensors<bf16>& t,
+                    StreamHandle stream) {
+  allow_shared(sm90_attention_kernel, Shape::kSharedBytes);
+  const int n_parts =
+      (kAttentionTileRows * (args.n_heads / args.n_kv_heads) + kQueries - 1) / kQueries;
+  const auto grid = static_cast<unsigned>(args.n_tiles * n_parts * args.n_kv_heads);
+  sm90_attention_kernel<<<grid, kThreads, Shape::kSharedBytes, stream>>>(args, t);
+  check_launch("attention");
+}
+
+}  // namespace jemm::gpu
