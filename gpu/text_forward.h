@@ -51,21 +51,22 @@ class TextForward {
   std::int64_t widest_in_ = 0, widest_low_ = 0;
 
   // Activations, kept from pass to pass.
-  DeviceArray<float> x_;                    // [rows, D]
-  DeviceArray<T> normed_, update_;          // [rows, D]
-  DeviceArray<T> projected_;                // [rows, n_out of a mixer's group]
-  DeviceArray<T> mixed_;                    // [rows, Hv Dv or Hq Dh]
-  DeviceArray<T> heads_;                    // [rows, conv_dim, or Hq Dh and Hkv Dh]
-  DeviceArray<T> core_;                     // [rows, Hv Dv]
-  DeviceArray<T> gate_up_, activated_;      // [rows, 2 F], [rows, F]
-  DeviceArray<float> read_x_, final_;       // [reads, D]
-  DeviceArray<T> read_mixed_;               // [reads, width of mixed_]
-  DeviceArray<float> low_;                  // [rows, low_width]
-  DeviceArray<float> cosine_, sine_;        // [rows, rotary_dim / 2]
-  DeviceArray<float> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]
-  DeviceArray<float> ahead_, decays_;       // [rows, Hv, 64], [rows, Hv, 2]
-  DeviceArray<float> states_;               // [slots, Hv, Dk, Dv]
-  DeviceArray<float> logits_;               // [reads, 32]
+  DeviceArray<float> x_;                // [rows, D]
+  DeviceArray<T> normed_, update_;      // [rows, D]
+  DeviceArray<T> projected_;            // [rows, n_out of a mixer's group]
+  DeviceArray<T> mixed_;                // [rows, Hv Dv or Hq Dh]
+  DeviceArray<T> heads_;                // [rows, conv_dim, or Hq Dh and Hkv Dh]
+  DeviceArray<T> core_;                 // [rows, Hv Dv]
+  DeviceArray<T> gate_up_, activated_;  // [rows, 2 F], [rows, F]
+  DeviceArray<float> read_x_, final_;   // [reads, D]
+  DeviceArray<T> read_mixed_;           // [reads, width of mixed_]
+  DeviceArray<float> low_;              // [rows, low_width]
+  DeviceArray<float> cosine_, sine_;    // [rows, rotary_dim / 2]
+  DeviceArray<T> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]
+  DeviceArray<T> ahead_;                // [rows, Hv, 64]
+  DeviceArray<float> decays_;           // [rows, Hv, 2]
+  DeviceArray<float> states_;           // [slots, Hv, Dk, Dv]
+  DeviceArray<float> logits_;           // [reads, 32]
 };
 
 }  // namespace jemm::gpu
