@@ -220,7 +220,7 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
                .taps = mixer.taps.data(),
                .previous = pass.previous},
               projected, heads_.data(), stream);
-  const DeltaArgs delta{.n_key_heads = n_key_heads,
+  const DeltaArgs<T> delta{.n_key_heads = n_key_heads,
                         .n_value_heads = n_value_heads,
                         .key_dim = key_dim,
                         .value_dim = value_dim,

@@ -60,20 +60,21 @@ class TextForward {
   std::int64_t widest_in_ = 0, widest_update_ = 0, widest_gate_up_ = 0;  // rows of products
 
   // Activations, kept from pass to pass.
-  DeviceArray<float> x_;                    // [rows, D]
-  DeviceArray<T> normed_;                   // [rows, D]
-  DeviceArray<T> projected_, update_;       // [rows, width of a mixer's group, of out or down]
-  DeviceArray<T> mixed_;                    // [rows, Hv Dv or Hq Dh]
-  DeviceArray<T> heads_;                    // [rows, conv_dim, or Hq Dh and Hkv Dh]
-  DeviceArray<T> core_;                     // [rows, Hv Dv]
-  DeviceArray<T> gate_up_, activated_;      // [rows, width of the group], [rows, F]
-  DeviceArray<float> read_x_, final_;       // [reads, D]
-  DeviceArray<T> read_mixed_;               // [reads, width of mixed_]
-  DeviceArray<float> cosine_, sine_;        // [rows, rotary_dim / 2]
-  DeviceArray<float> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]
-  DeviceArray<float> ahead_, decays_;       // [rows, Hv, 64], [rows, Hv, 2]
-  DeviceArray<float> states_;               // [slots, Hv, Dk, Dv]
-  DeviceArray<float> logits_;               // [reads, 32]
+  DeviceArray<float> x_;                // [rows, D]
+  DeviceArray<T> normed_;               // [rows, D]
+  DeviceArray<T> projected_, update_;   // [rows, width of a mixer's group, of out or down]
+  DeviceArray<T> mixed_;                // [rows, Hv Dv or Hq Dh]
+  DeviceArray<T> heads_;                // [rows, conv_dim, or Hq Dh and Hkv Dh]
+  DeviceArray<T> core_;                 // [rows, Hv Dv]
+  DeviceArray<T> gate_up_, activated_;  // [rows, width of the group], [rows, F]
+  DeviceArray<float> read_x_, final_;   // [reads, D]
+  DeviceArray<T> read_mixed_;           // [reads, width of mixed_]
+  DeviceArray<float> cosine_, sine_;    // [rows, rotary_dim / 2]
+  DeviceArray<T> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]
+  DeviceArray<T> ahead_;                // [rows, Hv, 64]
+  DeviceArray<float> decays_;           // [rows, Hv, 2]
+  DeviceArray<float> states_;           // [slots, Hv, Dk, Dv]
+  DeviceArray<float> logits_;           // [reads, 32]
 };
 
 }  // namespace jemm::gpu

@@ -1,31 +1,24 @@
-// What both kernels of the delta rule share: operands of a head, rows on their way to shared
-// memory. Device code, and the choice of a head's padded width.
+// What the kernels of the delta rule share whatever their arithmetic: where a head's operands
+// stand, its decays. Heads are padded with zeros to kHead. Device code.
 #pragma once
 
 #include <cstdint>
 
 #include "gpu/cuda.h"
+#include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
-#include "gpu/kernels/tile_product.cuh"
 
 namespace jemm::gpu::delta {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kChunk = kDeltaChunk;
-
-template <typename T>
-struct MathOf {
-  using Type = Fp32Math;
-};
-template <>
-struct MathOf<__nv_bfloat16> {
-  using Type = Tf32Math;
-};
+constexpr int kHead = kMaxDeltaHead;
 
 // Where the operands of a value head stand.
 struct HeadPlace {
-  __device__ HeadPlace(const DeltaArgs& args, int h)
+  template <typename T>
+  __device__ HeadPlace(const DeltaArgs<T>& args, int h)
       : head(h),
         key_width(args.n_key_heads * args.key_dim),
         stride(2 * key_width + args.n_value_heads * args.value_dim),
@@ -37,68 +30,59 @@ struct HeadPlace {
   int q, k, v;          // offsets in it
 };
 
-// [64, kHead] of a chunk on the way to shared memory as floats, zeros where there are none. Where
-// rows are whole and aligned, fetch() reads 16 bytes a thread and load into registers, so that
-// memory is read ahead of the use; otherwise store() reads the elements one by one.
-template <int kHead, typename From>
-class Rows {
- public:
-  __device__ void fetch(const From* from, std::int64_t stride, int n_rows, int width) {
-    from_ = from;
-    stride_ = stride;
-    n_rows_ = n_rows;
-    width_ = width;
-    whole_ =
-        width == kHead && stride % kVector == 0 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
-    if (!whole_) return;
-#pragma unroll
-    for (int e = 0; e < kEach; ++e) {
-      const int row = place(e) / kRowVectors, column = place(e) % kRowVectors * kVector;
-      values_[e] = row < n_rows ? *reinterpret_cast<const uint4*>(from + row * stride + column)
-                                : make_uint4(0, 0, 0, 0);
-    }
-  }
-
-  __device__ void store(float* to, int to_stride) const {
-    if (whole_) {
-#pragma unroll
-      for (int e = 0; e < kEach; ++e) {
-        const int row = place(e) / kRowVectors, column = place(e) % kRowVectors * kVector;
-        const auto* elements = reinterpret_cast<const From*>(&values_[e]);
-        float* target = to + row * to_stride + column;
-#pragma unroll
-        for (int j = 0; j < kVector; j += 4) {
-          *reinterpret_cast<float4*>(target + j) =
-              make_float4(to_float(elements[j]), to_float(elements[j + 1]),
-                          to_float(elements[j + 2]), to_float(elements[j + 3]));
-        }
-      }
-      return;
-    }
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < kChunk * kHead; i += kThreads) {
-      const int row = i / kHead, column = i % kHead;
-      const bool there = row < n_rows_ && column < width_;
-      to[row * to_stride + column] = there ? to_float(from_[row * stride_ + column]) : 0.0f;
-    }
-  }
-
- private:
-  static constexpr int kVector = 16 / sizeof(From);
-  static constexpr int kRowVectors = kHead / kVector;
-  static constexpr int kEach = kChunk * kRowVectors / kThreads;
-  static_assert(kEach >= 1);
-
-  __device__ static int place(int e) {
-    return static_cast<int>(threadIdx.x) + e * kThreads;
-  }
-
-  const From* from_ = nullptr;
-  std::int64_t stride_ = 0;
-  int n_rows_ = 0, width_ = 0;
-  bool whole_ = false;
-  uint4 values_[kEach];
+// Of a chunk's rows; one that is not there neither decays nor adds.
+struct Gates {
+  alignas(16) float2 cumulated[kChunk];  // c_i, as the sum of two floats
+  float from_start[kChunk];              // exp(c_i)
+  float beta[kChunk];
 };
+
+// c_i - c_j.
+__device__ inline float difference(float2 c_i, float2 c_j) {
+  return (c_i.x - c_j.x) + (c_i.y - c_j.y);
+}
+
+// log(1 + exp(x)), as PyTorch computes it.
+__device__ inline float softplus(float x) {
+  return x > 20.0f ? x : log1pf(expf(x));
+}
+
+// One warp: fills `gates`, two rows a lane, and writes the decays.
+template <typename T>
+__device__ void load_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head, const T* a,
+                           const T* b, Gates& gates) {
+  constexpr unsigned kAll = 0xffffffffU;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  double own[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int i = 2 * lane + r;
+    const bool there = i < chunk.n_rows;
+    const std::int64_t at = (chunk.row_begin + (there ? i : 0)) * args.gate_stride + head;
+    const float log_decay = -args.decay[head] * softplus(to_float(a[at]) + args.time_bias[head]);
+    own[r] = there ? static_cast<double>(log_decay) : 0.0;
+    gates.beta[i] = there ? sigmoid(to_float(b[at])) : 0.0f;
+  }
+  double sum = own[0] + own[1];
+  for (int step = 1; step < 32; step *= 2) {
+    const double before = __shfl_up_sync(kAll, sum, static_cast<unsigned>(step));
+    if (lane >= step) sum += before;
+  }
+  const double before = __shfl_up_sync(kAll, sum, 1), last = __shfl_sync(kAll, sum, 31);
+  const double cumulated[2] = {lane == 0 ? own[0] : before + own[0], sum};
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int i = 2 * lane + r;
+    const auto high = static_cast<float>(cumulated[r]);
+    gates.cumulated[i] = {high, static_cast<float>(cumulated[r] - static_cast<double>(high))};
+    gates.from_start[i] = expf(high);
+    if (i < chunk.n_rows) {
+      const std::int64_t row = chunk.row_begin + i;
+      store_pair(args.decays + (row * args.n_value_heads + head) * 2,
+                 {gates.from_start[i], expf(static_cast<float>(last - cumulated[r]))});
+    }
+  }
+}
 
 template <typename Kernel>
 void allow_shared(Kernel* kernel, std::size_t bytes) {
@@ -107,11 +91,10 @@ void allow_shared(Kernel* kernel, std::size_t bytes) {
              "delta_rule");
 }
 
-/// Whether heads are padded to 32, not to kMaxDeltaHead.
-inline bool is_narrow(const DeltaArgs& args) {
+template <typename T>
+void check_heads(const DeltaArgs<T>& args) {
   check_limit("a delta-rule key's width", args.key_dim, kMaxDeltaHead);
   check_limit("a delta-rule value's width", args.value_dim, kMaxDeltaHead);
-  return args.key_dim <= 32 && args.value_dim <= 32;
 }
 
 }  // namespace jemm::gpu::delta

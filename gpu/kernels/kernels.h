@@ -92,7 +92,7 @@ void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* f
                 std::int64_t n_rows, std::int32_t n_heads, std::int32_t head_dim, T* y,
                 StreamHandle stream);
 
-// --- delta_prepare.cu, delta_scan.cu ---------------------------------------------------------
+// --- delta_prepare_bf16.cu, delta_scan_bf16.cu, delta_f32.cu ----------------------------------
 
 /// Up to 64 rows of one run that end at a multiple of 64 places from the root's start, or at the
 /// run's end.
@@ -113,31 +113,36 @@ struct DeltaRun {
 ///     ahead_ij = s D_ij q_i.k_j for j <= i
 ///   scan, chunk after chunk: U = V' - K' S,  out = s exp(c_i) q_i S + ahead U,
 ///     S = exp(c_last) S + sum_j exp(c_last - c_j) k_j U_j^T
-/// T = float: everything FP32. BF16: products of the scan on the matrix unit in TF32, the state
-/// FP32; the rest FP32.
+/// T = float: everything FP32. BF16: sums, decays, the state and the system's blocks of 16 are
+/// FP32; larger blocks of its inverse come of TF32 products; the inverse, V', K', ahead, U and the
+/// state are rounded to BF16 where they enter the matrix unit.
+template <typename T>
 struct DeltaArgs {
   std::int32_t n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0;
   std::int64_t gate_stride = 0;      // of a and b
   const float* decay = nullptr;      // [Hv] exp(A_log)
   const float* time_bias = nullptr;  // [Hv]
   const DeltaChunk* chunks = nullptr;
-  float* solved_v = nullptr;  // [rows, Hv, Dv] V'
-  float* solved_k = nullptr;  // [rows, Hv, Dk] K'
-  float* ahead = nullptr;     // [rows, Hv, 64]
-  float* decays = nullptr;    // [rows, Hv, 2] exp(c_i), exp(c_last - c_i)
-  float* states = nullptr;    // [slots, Hv, Dk, Dv]
+  T* solved_v = nullptr;    // [rows, Hv, Dv] V'
+  T* solved_k = nullptr;    // [rows, Hv, Dk] K'
+  T* ahead = nullptr;       // [rows, Hv, 64]
+  float* decays = nullptr;  // [rows, Hv, 2] exp(c_i), exp(c_last - c_i)
+  float* states = nullptr;  // [slots, Hv, Dk, Dv]
 };
 inline constexpr std::int32_t kDeltaChunk = 64;
 inline constexpr std::int32_t kMaxDeltaHead = 128;  ///< largest Dk and Dv
 
 /// qkv [rows, conv_dim] as causal_conv leaves it; a, b [rows, Hv] of stride gate_stride.
-template <typename T>
-void delta_prepare(const DeltaArgs& args, std::int64_t n_chunks, const T* qkv, const T* a,
-                   const T* b, StreamHandle stream);
+void delta_prepare(const DeltaArgs<float>& args, std::int64_t n_chunks, const float* qkv,
+                   const float* a, const float* b, StreamHandle stream);
+void delta_prepare(const DeltaArgs<__nv_bfloat16>& args, std::int64_t n_chunks,
+                   const __nv_bfloat16* qkv, const __nv_bfloat16* a, const __nv_bfloat16* b,
+                   StreamHandle stream);
 /// `runs`: on the device, none of which starts from another. out [rows, Hv Dv].
-template <typename T>
-void delta_scan(const DeltaArgs& args, const DeltaRun* runs, std::int64_t n_runs, const T* qkv,
-                T* out, StreamHandle stream);
+void delta_scan(const DeltaArgs<float>& args, const DeltaRun* runs, std::int64_t n_runs,
+                const float* qkv, float* out, StreamHandle stream);
+void delta_scan(const DeltaArgs<__nv_bfloat16>& args, const DeltaRun* runs, std::int64_t n_runs,
+                const __nv_bfloat16* qkv, __nv_bfloat16* out, StreamHandle stream);
 
 // --- heads.cu --------------------------------------------------------------------------------
 

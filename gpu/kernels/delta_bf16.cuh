@@ -1,0 +1,125 @@
+// Tiles of BF16 on their way between global memory, shared memory and the registers of
+// mma.m16n8k16. Device code.
+//
+// A tile of accumulators lies as in tile_product.cuh; two that stand side by side, rounded, are the
+// left operand of a product over their 16 columns, register by register.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/kernels/delta_rule.cuh"
+#include "gpu/kernels/tile_product.cuh"
+
+namespace jemm::gpu::delta {
+
+using bf16 = __nv_bfloat16;
+
+__device__ inline std::uint32_t pack(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+__device__ inline float2 unpack(std::uint32_t pair) {
+  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
+}
+
+// An 8 x 8 matrix, of which a lane holds two neighbours of row lane / 4, turned.
+__device__ inline std::uint32_t turned(std::uint32_t pair) {
+  std::uint32_t to;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(to) : "r"(pair));
+  return to;
+}
+
+// Left operand [16, 16] out of two tiles of accumulators.
+struct Operand {
+  __device__ Operand(const float (&left)[4], const float (&right)[4])
+      : r{pack(left[0], left[1]), pack(left[2], left[3]), pack(right[0], right[1]),
+          pack(right[2], right[3])} {}
+  std::uint32_t r[4];
+};
+
+// What a lane adds to the address of a right operand's 16 x 16 corner.
+template <Fast kFast>
+__device__ inline int lane_offset(int stride) {
+  const int i = static_cast<int>(threadIdx.x) % 32;
+  return kFast == Fast::kSum ? (i / 16 * 8 + i % 8) * stride + i / 8 % 2 * 8
+                             : i % 16 * stride + i / 16 * 8;
+}
+
+// left | right [16, 8 | 8] += a b over 16 terms; `b` has the lane's offset in it.
+template <Fast kFast>
+__device__ inline void multiply(float (&left)[4], float (&right)[4], const std::uint32_t (&a)[4],
+                                const bf16* b) {
+  std::uint32_t r[4];
+  if constexpr (kFast == Fast::kSum) {
+    load_matrices(r, b);
+  } else {
+    load_matrices_transposed(r, b);
+  }
+  mma_bf16(left, a, r[0], r[1]);
+  mma_bf16(right, a, r[2], r[3]);
+}
+
+// Whether all rows from `from` on start at multiples of 16 bytes.
+__device__ inline bool is_aligned(const bf16* from, std::int64_t stride) {
+  return reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && stride % 8 == 0;
+}
+
+// [64, kWidth] to shared memory by kCopiers threads, in the background where rows are aligned;
+// zeros behind n_rows and `width`.
+template <int kWidth, int kCopiers>
+__device__ inline void copy_tile(const bf16* from, std::int64_t stride, int n_rows, int width,
+                                 bf16* to, int to_stride, int thread) {
+  constexpr int kPerRow = kWidth / 8, kStep = kCopiers / kPerRow;
+  const int column = thread % kPerRow * 8, valid = min(max(width - column, 0), 8);
+  to += thread / kPerRow * to_stride + column;
+  if (is_aligned(from, stride)) {
+    from += valid > 0 ? column : 0;
+#pragma unroll
+    for (int i = 0; i < kChunk; i += kStep) {
+      const int row = i + thread / kPerRow;
+      const bool there = row < n_rows;
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                       static_cast<std::uint32_t>(__cvta_generic_to_shared(to + i * to_stride))),
+                   "l"(from + (there ? row : 0) * stride), "r"(there ? 2 * valid : 0)
+                   : "memory");
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = 0; i < kChunk; i += kStep) {
+    const int row = i + thread / kPerRow;
+    for (int j = 0; j < 8; ++j) {
+      to[i * to_stride + j] =
+          row < n_rows && j < valid ? from[row * stride + column + j] : from_float<bf16>(0.0f);
+    }
+  }
+}
+
+// A warp's [kRows, kWidth] in shared memory to global memory: rows below n_rows, columns below
+// `width`.
+template <int kRows, int kWidth>
+__device__ inline void store_tile(const bf16* from, int from_stride, int n_rows, int width,
+                                  bf16* to, std::int64_t stride) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (is_aligned(to, stride) && width >= kWidth) {
+    constexpr int kPerRow = kWidth / 8;
+    const int column = lane % kPerRow * 8;
+#pragma unroll
+    for (int i = 0; i < kRows; i += 32 / kPerRow) {
+      const int row = i + lane / kPerRow;
+      if (row < n_rows) {
+        *reinterpret_cast<uint4*>(to + row * stride + column) =
+            *reinterpret_cast<const uint4*>(from + row * from_stride + column);
+      }
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = lane; i < kRows * kWidth; i += 32) {
+    const int row = i / kWidth, column = i % kWidth;
+    if (row < n_rows && column < width)
+      to[row * stride + column] = from[row * from_stride + column];
+  }
+}
+
+}  // namespace jemm::gpu::delta
