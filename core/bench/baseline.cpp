@@ -1,8 +1,6 @@
 #include "bench/baseline.h"
 
 #include <cmath>
-#include <map>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -13,64 +11,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Total times by the request bytes' hash and the mode's setup.
-using Times = std::map<std::pair<std::string, std::string>, std::vector<double>>;
-
-class BaselineReader {
+/// Members of a report's JSON, or a refusal that names file and member.
+class Fields {
  public:
-  BaselineReader(std::string_view text, const std::string& file) : file_(file) {
-    json_ = Json::parse(text, nullptr, false);
-    if (json_.is_discarded() || !json_.is_object() ||
-        json_.value("schema", Json()) != kBenchSchema) {
-      refuse(fmt::format("is no {} report", kBenchSchema));
-    }
-  }
-
-  void check_same_ground(const BenchReport& report) const {
-    const Environment& now = report.environment;
-    const auto check = [&](std::string_view what, const std::string& before,
-                           const std::string& after) {
-      if (before == after) return;
-      fail(ErrorKind::kUsage, "--baseline {} is of another {}: {}, not {}", file_, what, before,
-           after);
-    };
-    const Json& then = member(json_, "environment");
-    check("processor", processor(text(then, "cpu"), number(then, "processors")),
-          processor(now.cpu, now.n_processors));
-    const Json& gpu = member(then, "gpu");
-    check("GPU", gpu.is_null() ? "none" : text(gpu, "name"), now.gpu ? now.gpu->name : "none");
-    check("kind of build", text(then, "build"), now.build);
-    check("model", text(member(json_, "model"), "fingerprint"), report.model.fingerprint);
-  }
-
-  Times times() const {
-    Times times;
-    for (const Json& result : list(json_, "results")) {
-      const std::string sha256 = text(member(result, "workload"), "sha256");
-      for (const Json& mode : list(result, "modes")) {
-        std::vector<double>& values = times[{sha256, text(mode, "setup")}];
-        for (const Json& value : list(member(mode, "total_ms"), "samples")) {
-          if (!value.is_number() || !(value.get<double>() > 0) ||
-              !std::isfinite(value.get<double>())) {
-            refuse("has a sample that is no time");
-          }
-          values.push_back(value.get<double>());
-        }
-        if (values.empty()) refuse("has a mode without samples");
-      }
-    }
-    return times;
-  }
-
- private:
-  static std::string processor(const std::string& name, double n) {
-    return fmt::format("{} x {}", n, name);
-  }
+  explicit Fields(const std::string& file) : file_(file) {}
 
   [[noreturn]] void refuse(const std::string& why) const {
     fail(ErrorKind::kInput, "--baseline {} {}", file_, why);
   }
-
   const Json& member(const Json& object, const char* key) const {
     const auto at = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || at == object.end()) refuse(fmt::format("has no \"{}\"", key));
@@ -78,39 +26,91 @@ class BaselineReader {
   }
   std::string text(const Json& object, const char* key) const {
     const Json& value = member(object, key);
-    if (!value.is_string()) refuse(fmt::format("\"{}\" is no text", key));
+    if (!value.is_string()) refuse(fmt::format("has a \"{}\" that is no text", key));
     return value.get<std::string>();
   }
   double number(const Json& object, const char* key) const {
     const Json& value = member(object, key);
-    if (!value.is_number()) refuse(fmt::format("\"{}\" is no number", key));
+    if (!value.is_number()) refuse(fmt::format("has a \"{}\" that is no number", key));
     return value.get<double>();
   }
   const Json& list(const Json& object, const char* key) const {
     const Json& value = member(object, key);
-    if (!value.is_array()) refuse(fmt::format("\"{}\" is no list", key));
+    if (!value.is_array()) refuse(fmt::format("has a \"{}\" that is no list", key));
     return value;
   }
+  std::vector<double> times(const Json& mode) const {
+    std::vector<double> values;
+    for (const Json& value : list(member(mode, "total_ms"), "samples")) {
+      const double ms = value.is_number() ? value.get<double>() : -1;
+      if (!(ms > 0) || !std::isfinite(ms)) refuse("has a sample that is no time");
+      values.push_back(ms);
+    }
+    if (values.empty()) refuse("has a mode without samples");
+    return values;
+  }
 
+ private:
   const std::string& file_;
-  Json json_;
 };
+
+std::string processor_text(double n, const std::string& name) {
+  return fmt::format("{} x {}", n, name);
+}
 
 }  // namespace
 
-BaselineComparison compare_baseline(const BenchReport& report, std::string_view json,
-                                    const std::string& file, double max_slowdown) {
-  const BaselineReader reader(json, file);
-  reader.check_same_ground(report);
-  const Times before = reader.times();
+Baseline::Baseline(std::string_view text, const std::string& file) : file_(file) {
+  const Fields fields(file_);
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("schema", Json()) != kBenchSchema) {
+    fields.refuse(fmt::format("is no {} report", kBenchSchema));
+  }
+  const Json& environment = fields.member(json, "environment");
+  const Json& gpu = fields.member(environment, "gpu");
+  ground_ = {.processor = processor_text(fields.number(environment, "processors"),
+                                         fields.text(environment, "cpu")),
+             .gpu = gpu.is_null() ? "none" : fields.text(gpu, "name"),
+             .build = fields.text(environment, "build"),
+             .model = fields.text(fields.member(json, "model"), "fingerprint")};
+  for (const Json& result : fields.list(json, "results")) {
+    const std::string sha256 = fields.text(fields.member(result, "workload"), "sha256");
+    for (const Json& mode : fields.list(result, "modes")) {
+      times_[{sha256, fields.text(mode, "setup")}] = fields.times(mode);
+    }
+  }
+}
+
+Baseline::Ground Baseline::ground_of(const BenchReport& report) {
+  const Environment& environment = report.environment;
+  return {.processor = processor_text(environment.n_processors, environment.cpu),
+          .gpu = environment.gpu ? environment.gpu->name : "none",
+          .build = environment.build,
+          .model = report.model.fingerprint};
+}
+
+void Baseline::check_same_ground(const BenchReport& report) const {
+  const Ground now = ground_of(report);
+  const auto check = [&](std::string_view what, const std::string Ground::*part) {
+    if (ground_.*part == now.*part) return;
+    fail(ErrorKind::kUsage, "--baseline {} is of another {}: {}, not {}", file_, what,
+         ground_.*part, now.*part);
+  };
+  check("processor", &Ground::processor);
+  check("GPU", &Ground::gpu);
+  check("kind of build", &Ground::build);
+  check("model", &Ground::model);
+}
+
+BaselineComparison Baseline::compare(const BenchReport& report, double max_slowdown) const {
   BaselineComparison comparison;
   for (const Result& result : report.results) {
     for (std::size_t i = 0; i < result.modes.size(); ++i) {
       const BenchMode& mode = report.modes[i];
       const std::string name =
           mode.name.empty() ? result.workload.name : result.workload.name + ", " + mode.name;
-      const auto found = before.find({result.workload.sha256, mode.setup});
-      if (found == before.end()) {
+      const auto found = times_.find({result.workload.sha256, mode.setup});
+      if (found == times_.end()) {
         comparison.unmatched.push_back(name);
         continue;
       }

@@ -31,7 +31,6 @@ struct Environment {
   std::string governor;    ///< of the processor's clock
   double load_before = 0;  ///< load averages of a minute
   double load_after = 0;
-  std::string cublas;           ///< cuBLASLt's version
   std::optional<GpuFacts> gpu;  ///< when a mode runs on one
 };
 

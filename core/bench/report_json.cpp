@@ -52,7 +52,6 @@ Json environment_json(const Environment& environment) {
           {"governor", environment.governor},
           {"load_before", environment.load_before},
           {"load_after", environment.load_after},
-          {"cublas", environment.cublas},
           {"gpu", environment.gpu ? gpu_json(*environment.gpu) : Json(nullptr)}};
 }
 

@@ -59,15 +59,14 @@ class ReportText {
     if (environment.gpu) text += gpu_line(*environment.gpu);
     text += fmt::format("model {}, {}\n", report_.model.name, report_.model.fingerprint);
     for (const BenchMode& mode : report_.modes) {
-      text += fmt::format("{}{}; loaded in {} ms\n", mode.name.empty() ? "" : mode.name + ": ",
-                          mode.setup, ms(mode.load_ms));
+      text += fmt::format("{}{}; {}; loaded in {} ms\n", mode.name.empty() ? "" : mode.name + ": ",
+                          mode.setup, mode.fingerprint, ms(mode.load_ms));
     }
     return text;
   }
 
   std::string gpu_line(const GpuFacts& gpu) const {
     std::string text = fmt::format("{}, driver {}", gpu.name, gpu.driver);
-    if (!report_.environment.cublas.empty()) text += ", " + report_.environment.cublas;
     if (const std::optional<GpuState> last = last_state()) {
       text +=
           fmt::format("; at the end SM {} of {} MHz, memory {} MHz, {} C, {:.0f} W", last->sm_mhz,

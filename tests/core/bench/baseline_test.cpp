@@ -14,7 +14,9 @@ namespace {
 using testing::sample_report;
 
 BaselineComparison compare(const BenchReport& now, const BenchReport& then) {
-  return compare_baseline(now, bench_json(then), "old.json", 1.1);
+  const Baseline baseline(bench_json(then), "old.json");
+  baseline.check_same_ground(now);
+  return baseline.compare(now, 1.1);
 }
 
 BenchReport slower(double factor) {
@@ -85,7 +87,7 @@ TEST_CASE("another machine, model or kind of build is refused by name") {
 TEST_CASE("what is no report is refused, whatever is wrong with it") {
   const nlohmann::json good = nlohmann::json::parse(bench_json(sample_report()));
   const auto compare_text = [](const std::string& text) {
-    compare_baseline(sample_report(), text, "old.json", 1.1);
+    Baseline(text, "old.json").check_same_ground(sample_report());
   };
   compare_text(good.dump());
   const std::function<void(nlohmann::json&)> faults[] = {

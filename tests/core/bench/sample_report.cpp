@@ -31,7 +31,6 @@ BenchReport sample_report() {
       .governor = "",
       .load_before = 0.5,
       .load_after = 1.5,
-      .cublas = "cublasLt 13.1.0",
       .gpu = GpuFacts{.name = "Some GPU", .driver = "580.1", .unwatched = "", .max_sm_mhz = 1980}};
   report.model = {.name = "exported", .fingerprint = "abcd", .is_toy = false};
   report.limits = {.seconds = 2, .n_runs = 0, .n_warm_up = 2};
