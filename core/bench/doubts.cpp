@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kFewSamples = 10;
 constexpr double kWideSpread = 1.2;    ///< p90 over p10
 constexpr double kUnaccounted = 0.02;  ///< share of the time
+constexpr double kTakenGb = 2;         ///< more than a driver keeps for itself
 constexpr double kClockSpread = 1.05;  ///< highest over lowest
 
 struct ThrottleReason {
@@ -68,9 +69,11 @@ class Doubts {
   }
 
   void gpu(const GpuFacts& facts) {
+    const double taken_gb = static_cast<double>(facts.other_bytes) / 1e9;
     if (facts.n_other_processes > 0) {
-      add("another process uses the GPU ({}, with {:.1f} GB)", facts.n_other_processes,
-          static_cast<double>(facts.other_bytes) / 1e9);
+      add("another process uses the GPU ({}, with {:.1f} GB)", facts.n_other_processes, taken_gb);
+    } else if (taken_gb > kTakenGb) {
+      add("{:.1f} GB of the GPU's memory were taken before the run", taken_gb);
     }
     if (!facts.unwatched.empty()) {
       add("the GPU's clocks and throttling are unknown: {}", facts.unwatched);

@@ -60,9 +60,18 @@ class ReportText {
     text += fmt::format("model {}, {}\n", report_.model.name, report_.model.fingerprint);
     for (const BenchMode& mode : report_.modes) {
       text += fmt::format("{}{}; {}; loaded in {} ms\n", mode.name.empty() ? "" : mode.name + ": ",
-                          mode.setup, mode.fingerprint, ms(mode.load_ms));
+                          mode.setup, engine_name(mode), ms(mode.load_ms));
     }
     return text;
+  }
+
+  /// The engine's fingerprint, without the weights' that the model's line has.
+  std::string engine_name(const BenchMode& mode) const {
+    std::string name = mode.fingerprint;
+    if (name.ends_with(" " + report_.model.fingerprint)) {
+      name.resize(name.size() - report_.model.fingerprint.size() - 1);
+    }
+    return name;
   }
 
   std::string gpu_line(const GpuFacts& gpu) const {
@@ -150,10 +159,12 @@ class ReportText {
     return table_text(rows);
   }
 
+  /// Whether the stage is more than 0.000 somewhere.
   bool ever_used(std::size_t stage) const {
+    constexpr double kShownMs = 0.0005;
     for (const Result& result : report_.results) {
       for (const Series& series : result.modes) {
-        if (stage_means(series).stages.stage_ms[stage] > 0) return true;
+        if (stage_means(series).stages.stage_ms[stage] >= kShownMs) return true;
       }
     }
     return false;
@@ -180,12 +191,15 @@ class ReportText {
                          "{:.4g}: {}\n",
                          comparison.drift.largest, report_.max_drift, comparison.drift.where);
     }
+    const Ratio& total = comparison.total;
+    const bool is_clear = total.low > 1 || total.high < 1;
     const auto ratio = [](const Ratio& r) {
       return fmt::format("{:.3f} ({:.3f} to {:.3f})", r.value, r.low, r.high);
     };
     return names +
-           fmt::format("{} times as fast, the engine {}; answers differ by {:.2g} at most\n",
-                       ratio(comparison.total), ratio(comparison.engine), comparison.drift.largest);
+           fmt::format("{} times as fast{}, the engine {}; answers differ by {:.2g} at most\n",
+                       ratio(total), is_clear ? "" : ", which may be chance",
+                       ratio(comparison.engine), comparison.drift.largest);
   }
 
   std::string doubt_list() const {

@@ -47,6 +47,12 @@ TEST_CASE("every doubt has its cause") {
   CHECK(doubt(report) == "another process uses the GPU (1, with 2.5 GB)");
 
   report = sample_report();
+  report.environment.gpu->other_bytes = 3'000'000'000;
+  CHECK(doubt(report) == "3.0 GB of the GPU's memory were taken before the run");
+  report.environment.gpu->other_bytes = 500'000'000;
+  CHECK(doubts(report).empty());
+
+  report = sample_report();
   report.environment.gpu->unwatched = "no libnvidia-ml.so.1";
   CHECK(doubt(report) == "the GPU's clocks and throttling are unknown: no libnvidia-ml.so.1");
 
@@ -99,6 +105,14 @@ TEST_CASE("the text has times, stages, the floor and the speed-up") {
              "100 tokens: precision=bf16 against precision=fp32: 2.000 (2.000 to 2.000) times "
              "as fast"));
   CHECK_FALSE(says(text, "doubtful"));
+}
+
+TEST_CASE("a speed-up that may be chance says so") {
+  BenchReport report = sample_report();
+  auto& samples = report.results[0].modes[1].samples;
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].total_ms = i % 2 == 0 ? 15 : 25;
+  CHECK(says(bench_text(report), "times as fast, which may be chance"));
+  CHECK_FALSE(says(bench_text(sample_report()), "chance"));
 }
 
 TEST_CASE("no speed-up is printed for other answers") {
