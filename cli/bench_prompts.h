@@ -15,7 +15,7 @@ struct PromptSize {
   std::int64_t n_tokens = 0;  ///< of each question's prompt, framing and images included
   std::int64_t n_questions = 1;
   std::int64_t n_candidates = 2;
-  ImageSet images;
+  ImageSet images{};
 };
 /// "512 tokens, 4 questions, 8 candidates, 640x480x2".
 std::string prompt_size_text(const PromptSize& size);

@@ -72,6 +72,11 @@ struct GpuMonitor::Nvml {
            library.find(processes, "nvmlDeviceGetComputeRunningProcesses_v3") &&
            library.find(memory, "nvmlDeviceGetMemoryInfo");
   }
+
+  unsigned long long used_bytes() const {
+    MemoryInfo info{};
+    return memory(device, &info) == 0 ? info.used : 0;
+  }
 };
 
 GpuMonitor::GpuMonitor(int device) {
@@ -95,8 +100,7 @@ GpuMonitor::GpuMonitor(int device) {
     if (nvml_->processes(nvml_->device, &n_processes, processes.data()) == 0) {
       facts_.n_other_processes = n_processes;
     }
-    MemoryInfo memory{};
-    if (nvml_->memory(nvml_->device, &memory) == 0) facts_.other_bytes = memory.used;
+    facts_.other_bytes = nvml_->used_bytes();
   }
 }
 
@@ -111,6 +115,7 @@ std::optional<GpuState> GpuMonitor::read() const {
   nvml_->clock(nvml_->device, kMemoryClock, &state.memory_mhz);
   nvml_->temperature(nvml_->device, kGpuTemperature, &state.celsius);
   if (nvml_->power(nvml_->device, &milliwatts) == 0) state.watts = milliwatts / 1000.0;
+  state.used_bytes = nvml_->used_bytes();
   if (nvml_->throttle_reasons(nvml_->device, &reasons) == 0) state.throttle_reasons = reasons;
   return state;
 }

@@ -19,6 +19,7 @@ struct GpuState {
   unsigned sm_mhz = 0, memory_mhz = 0;
   unsigned celsius = 0;
   double watts = 0;
+  std::uint64_t used_bytes = 0;        ///< of its memory, by all processes
   std::uint64_t throttle_reasons = 0;  ///< bits of NVML
 };
 

@@ -148,11 +148,10 @@ std::string sample_json(const std::string& workload, const std::string& mode, Ru
                {"stages_ms", stages_json(sample.stages, sample.other_ms())},
                {"pass_rows", sample.work.pass_rows}};
   if (sample.gpu) {
-    json["gpu"] = {{"sm_mhz", sample.gpu->sm_mhz},
-                   {"memory_mhz", sample.gpu->memory_mhz},
-                   {"celsius", sample.gpu->celsius},
-                   {"watts", sample.gpu->watts},
-                   {"throttle_reasons", sample.gpu->throttle_reasons}};
+    json["gpu"] = {
+        {"sm_mhz", sample.gpu->sm_mhz},         {"memory_mhz", sample.gpu->memory_mhz},
+        {"celsius", sample.gpu->celsius},       {"watts", sample.gpu->watts},
+        {"used_bytes", sample.gpu->used_bytes}, {"throttle_reasons", sample.gpu->throttle_reasons}};
   }
   return dump(json, -1);
 }

@@ -77,9 +77,10 @@ class ReportText {
   std::string gpu_line(const GpuFacts& gpu) const {
     std::string text = fmt::format("{}, driver {}", gpu.name, gpu.driver);
     if (const std::optional<GpuState> last = last_state()) {
-      text +=
-          fmt::format("; at the end SM {} of {} MHz, memory {} MHz, {} C, {:.0f} W", last->sm_mhz,
-                      gpu.max_sm_mhz, last->memory_mhz, last->celsius, last->watts);
+      text += fmt::format(
+          "; at the end SM {} of {} MHz, memory {} MHz, {} C, {:.0f} W, {:.1f} GB in use",
+          last->sm_mhz, gpu.max_sm_mhz, last->memory_mhz, last->celsius, last->watts,
+          static_cast<double>(last->used_bytes) / 1e9);
     }
     return text + "\n";
   }

@@ -15,3 +15,5 @@ foreach(part bench decide diff export images resume golden memory parity)
     target_compile_definitions(test_cli.${part} PRIVATE JEMM_FAULTS)
   endif()
 endforeach()
+jemm_test(cli.bench_parts SOURCES ${CMAKE_CURRENT_LIST_DIR}/bench_parts_test.cpp
+  DEPS jemm_cli nlohmann_json::nlohmann_json)

@@ -96,7 +96,9 @@ TEST_CASE("every doubt has its cause") {
 
 TEST_CASE("the text has times, stages, the floor and the speed-up") {
   const std::string text = bench_text(sample_report());
-  CHECK(says(text, "Some GPU, driver 580.1; at the end SM 1900 of 1980 MHz"));
+  CHECK(says(text,
+             "Some GPU, driver 580.1; at the end SM 1900 of 1980 MHz, memory 3200 MHz, 40 C, 500 "
+             "W, 50.0 GB in use\n"));
   CHECK(says(text,
              "100 tokens    precision=bf16  12   10.00  10.00  10.00    -   7.500  99.00         "
              "100   10000"));
