@@ -16,6 +16,7 @@ Command add_encode(CLI::App& app);
 Command add_parity(CLI::App& app);
 Command add_record(CLI::App& app);
 Command add_diff(CLI::App& app);
+Command add_bench(CLI::App& app);
 Command add_export(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_doctor(CLI::App& app);

@@ -1,6 +1,5 @@
 #include "machine.h"
 
-#include <dlfcn.h>
 #include <time.h>
 
 #include <algorithm>
@@ -14,6 +13,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "shared_library.h"
 
 namespace jemm::cli {
 namespace {
@@ -51,7 +52,7 @@ std::uint64_t group_number(const char* file) {
 
 /// The driver's entry points, as far as they are there. Signatures as in the CUDA driver interface.
 struct Driver {
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  SharedLibrary library{"libcuda.so.1"};
   int (*init)(unsigned) = nullptr;
   int (*version)(int*) = nullptr;
   int (*count)(int*) = nullptr;
@@ -59,21 +60,10 @@ struct Driver {
   int (*name)(char*, int, int) = nullptr;
   int (*memory)(std::size_t*, int) = nullptr;
 
-  Driver() {
-    if (library == nullptr) return;
-    find(init, "cuInit");
-    find(version, "cuDriverGetVersion");
-    find(count, "cuDeviceGetCount");
-    find(get, "cuDeviceGet");
-    find(name, "cuDeviceGetName");
-    find(memory, "cuDeviceTotalMem_v2");
-  }
-  bool complete() const { return init && version && count && get && name && memory; }
-
- private:
-  template <typename Function>
-  void find(Function& function, const char* symbol) {
-    function = reinterpret_cast<Function>(::dlsym(library, symbol));
+  bool find_all() {
+    return library.find(init, "cuInit") && library.find(version, "cuDriverGetVersion") &&
+           library.find(count, "cuDeviceGetCount") && library.find(get, "cuDeviceGet") &&
+           library.find(name, "cuDeviceGetName") && library.find(memory, "cuDeviceTotalMem_v2");
   }
 };
 
@@ -138,10 +128,10 @@ Json clock_facts() {
 
 Json gpu_facts() {
   Json facts = {{"engine", "not built in"}};
-  const Driver driver;  // stays loaded: it does not like to be closed
-  if (driver.library == nullptr) {
+  Driver driver;
+  if (!driver.library.is_open()) {
     facts["driver"] = "no libcuda.so.1";
-  } else if (!driver.complete()) {
+  } else if (!driver.find_all()) {
     facts["driver"] = "libcuda.so.1 lacks entry points";
   } else if (const int status = driver.init(0); status != 0) {
     facts["driver"] = fmt::format("cuInit fails with status {}", status);

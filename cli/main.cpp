@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   std::map<const CLI::App*, Command> commands;
   for (Command (*add)(CLI::App&) : {add_decide, add_encode, add_parity, add_record, add_diff,
-                                    add_export, add_inspect, add_doctor}) {
+                                    add_bench, add_export, add_inspect, add_doctor}) {
     Command command = add(app);
     CLI::App* subcommand = app.get_subcommands({}).back();
     subcommand->set_version_flag("--version", version_text());

@@ -176,7 +176,7 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_flag("--deterministic", options.deterministic,
                    "Answers do not depend on what shares a pass (the CPU's never do)");
   command.add_option("--threads", options.n_threads, "Threads of the CPU engine")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, kMostThreads));
 }
 
 EngineChoice choose_engine(const EngineOptions& options) {

@@ -55,6 +55,8 @@ PromptFacts prompt_facts(const Encoder& encoder);
 std::shared_ptr<const Checkpoint> open_weights(const ModelFiles& model, const Encoder& encoder,
                                                const ModelOptions& options);
 
+inline constexpr int kMostThreads = 1024;
+
 struct EngineOptions {
   std::string device = "auto";  ///< auto, cpu, cuda or cuda:N
   std::string precision;        ///< bf16 or fp32; empty: bf16 with CUDA, fp32 on the CPU

@@ -1,7 +1,10 @@
 // The checks behind the validators, each "" for what may be.
 #include "validators.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <limits>
 
 namespace jemm::cli {
 namespace {
@@ -14,21 +17,24 @@ std::string check_device(const std::string& text) {
   return "no such device: " + text;
 }
 
-/// "" for a number from 0 to 1, which NaN is not.
-std::string check_share(const std::string& text) {
-  double value = -1;
-  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1) return "";
-  return "not a number from 0 to 1: " + text;
-}
-
 std::string check_not_empty(const std::string& text) {
   return text.empty() ? "is empty" : "";
 }
 
 }  // namespace
 
+CLI::Validator number_validator(double low, double high) {
+  const auto check = [low, high](const std::string& text) {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high)
+      return std::string();
+    return fmt::format("not a number from {} to {}: {}", low, high, text);
+  };
+  return CLI::Validator(check, "NUMBER");
+}
+
 CLI::Validator share_validator() {
-  return CLI::Validator(check_share, "SHARE");
+  return number_validator(0, 1).description("SHARE");
 }
 
 CLI::Validator device_validator() {

@@ -7,7 +7,9 @@ class Validator;
 
 namespace jemm::cli {
 
-/// A number from 0 to 1, which NaN is not.
+/// A number from `low` to `high`, which NaN is not.
+CLI::Validator number_validator(double low, double high);
+/// A number from 0 to 1.
 CLI::Validator share_validator();
 /// auto, cpu, cuda or cuda:N.
 CLI::Validator device_validator();

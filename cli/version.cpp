@@ -31,6 +31,14 @@ std::string program_version() {
   return "jemm " JEMM_VERSION;
 }
 
+std::string build_kind() {
+#if defined(JEMM_CUDA)
+  return JEMM_BUILD_TYPE ", " JEMM_COMPILER ", CUDA";
+#else
+  return JEMM_BUILD_TYPE ", " JEMM_COMPILER;
+#endif
+}
+
 std::string version_text() {
   const dnnl_version_t* dnnl = dnnl_version();
   return fmt::format(

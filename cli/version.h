@@ -9,5 +9,7 @@ namespace jemm::cli {
 std::string version_text();
 /// "jemm 0.1.0".
 std::string program_version();
+/// "Release, GNU 12.2.0, CUDA".
+std::string build_kind();
 
 }  // namespace jemm::cli

@@ -1,0 +1,123 @@
+#include "bench_modes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "validators.h"
+
+namespace jemm::cli {
+namespace {
+
+/// A whole number from 1 to `highest`, or 0.
+std::size_t positive(const std::string& text, std::size_t highest) {
+  std::size_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, status] = std::from_chars(text.data(), end, value);
+  return status == std::errc() && at == end && value <= highest ? value : 0;
+}
+
+bool set_model(Mode& mode, const std::string& value) {
+  mode.model.model = value;
+  return !value.empty();
+}
+
+bool set_device(Mode& mode, const std::string& value) {
+  mode.engine.device = value;
+  std::string text = value;
+  return device_validator()(text).empty();
+}
+
+bool set_precision(Mode& mode, const std::string& value) {
+  mode.engine.precision = value;
+  return value == "bf16" || value == "fp32";
+}
+
+bool set_deterministic(Mode& mode, const std::string& value) {
+  mode.engine.deterministic = value == "on";
+  return value == "on" || value == "off";
+}
+
+bool set_threads(Mode& mode, const std::string& value) {
+  mode.engine.n_threads = static_cast<int>(positive(value, kMostThreads));
+  return mode.engine.n_threads > 0;
+}
+
+bool set_batch_tokens(Mode& mode, const std::string& value) {
+  mode.evaluator.batch_tokens = positive(value, kMostBatchTokens);
+  return mode.evaluator.batch_tokens > 0;
+}
+
+struct Key {
+  std::string_view name;
+  bool (*set)(Mode& mode, const std::string& value);  ///< false: no such value
+};
+constexpr Key kKeys[] = {
+    {"model", set_model},         {"device", set_device},
+    {"precision", set_precision}, {"deterministic", set_deterministic},
+    {"threads", set_threads},     {"batch-tokens", set_batch_tokens},
+};
+
+}  // namespace
+
+std::string mode_keys() {
+  std::string text;
+  for (const Key& key : kKeys) {
+    text += text.empty() ? "" : ", ";
+    text += key.name;
+  }
+  return text;
+}
+
+std::vector<Mode> make_modes(const Mode& base, const std::string& compare) {
+  if (compare.empty()) return {base};
+  const std::size_t equals = compare.find('=');
+  const std::string name = compare.substr(0, equals);
+  const auto key = std::find_if(std::begin(kKeys), std::end(kKeys),
+                                [&](const Key& known) { return known.name == name; });
+  if (key == std::end(kKeys) || equals == std::string::npos) {
+    fail(ErrorKind::kUsage, "--compare takes KEY=A,B with one of the keys {}, not {}", mode_keys(),
+         compare);
+  }
+  std::vector<Mode> modes;
+  for (const std::string& value : CLI::detail::split(compare.substr(equals + 1), ',')) {
+    Mode mode = base;
+    mode.name = fmt::format("{}={}", name, value);
+    if (!key->set(mode, value)) {
+      fail(ErrorKind::kUsage, "--compare {}: \"{}\" is no {}", compare, value, name);
+    }
+    if (std::any_of(modes.begin(), modes.end(),
+                    [&](const Mode& other) { return other.name == mode.name; })) {
+      fail(ErrorKind::kUsage, "--compare {}: {} comes twice", compare, value);
+    }
+    modes.push_back(std::move(mode));
+  }
+  if (modes.size() < 2) fail(ErrorKind::kUsage, "--compare {} has one value alone", compare);
+  return modes;
+}
+
+std::string mode_setup(const Mode& mode) {
+  const EngineChoice choice = choose_engine(mode.engine);
+  std::string text = fmt::format("{}, {}", choice.device, choice.dtype);
+  if (choice.device == "cpu") {
+    text += fmt::format(", {} threads", mode.engine.n_threads);
+  } else if (mode.engine.deterministic) {
+    text += ", deterministic";
+  }
+  return text + fmt::format(", passes of {} rows", mode.evaluator.batch_tokens);
+}
+
+bool share_engine(const Mode& a, const Mode& b) {
+  const auto parts = [](const Mode& mode) {
+    return std::tie(mode.model.model, mode.engine.device, mode.engine.precision,
+                    mode.engine.deterministic, mode.engine.n_threads);
+  };
+  return parts(a) == parts(b);
+}
+
+}  // namespace jemm::cli

@@ -1,0 +1,35 @@
+// The settings that `jemm bench --compare` sets side by side.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "evaluate/evaluator.h"
+#include "model.h"
+
+namespace jemm::cli {
+
+inline constexpr std::size_t kMostBatchTokens = std::size_t{1} << 20;
+
+/// A name and everything that is set under it.
+struct Mode {
+  std::string name;  ///< "precision=bf16"; empty when nothing is compared
+  ModelOptions model;
+  EngineOptions engine;
+  EvaluatorOptions evaluator;
+};
+
+/// "KEY=A,B,...": `base` with each value in turn; `base` alone when `compare` is empty. Throws
+/// Error(kUsage) for an unknown key or value, fewer than two values, or one that comes twice.
+std::vector<Mode> make_modes(const Mode& base, const std::string& compare);
+
+/// "model, device, ...": the keys, for help and messages.
+std::string mode_keys();
+
+/// What times depend on beside the weights: "cpu, float32, 2 threads, passes of 2048 rows".
+std::string mode_setup(const Mode& mode);
+
+/// Whether two modes can share one engine.
+bool share_engine(const Mode& a, const Mode& b);
+
+}  // namespace jemm::cli

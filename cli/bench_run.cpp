@@ -1,0 +1,325 @@
+#include "bench_run.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/new_file.h"
+#include "base/sha256.h"
+#include "bench/baseline.h"
+#include "bench_environment.h"
+#include "bench_subject.h"
+#include "exit_codes.h"
+#include "gpu_monitor.h"
+#include "input.h"
+#include "output.h"
+#include "signals.h"
+
+namespace jemm::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostInputBytes = std::size_t{1} << 30;
+
+/// A mode with what it runs on. Modes that can share weights and engine do.
+struct OpenMode {
+  Mode mode;
+  std::shared_ptr<const Checkpoint> weights;
+  std::shared_ptr<Engine> engine;
+};
+
+struct OpenWorkload {
+  Workload workload;
+  std::vector<BenchRequest> requests;
+};
+
+std::optional<Baseline> open_baseline(const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  return Baseline(map_file(file).text(), file);
+}
+
+std::optional<Output> open_samples(const BenchOptions& options) {
+  if (options.samples.empty()) return std::nullopt;
+  return Output::create(options.samples, options.force);
+}
+
+/// Of the first mode's GPU that has one.
+std::unique_ptr<GpuMonitor> watch_gpu(const std::vector<Mode>& modes) {
+  for (const Mode& mode : modes) {
+    const std::string device = choose_engine(mode.engine).device;
+    if (device == "cpu") continue;
+    return std::make_unique<GpuMonitor>(std::stoi(device.substr(std::string("cuda:").size())));
+  }
+  return nullptr;
+}
+
+class BenchRun {
+ public:
+  explicit BenchRun(const BenchOptions& options);
+  int run();
+
+ private:
+  void make_sweep();
+  void read_inputs();
+  void add_workload(Workload workload, std::vector<BenchRequest> requests);
+  void open_modes();
+  void open_mode(const Mode& mode);
+  Result measure_workload(const OpenWorkload& open);
+  void note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample);
+  void check_outcome(const OpenWorkload& open, const RequestSubject& subject) const;
+  int finish();
+
+  const BenchOptions& options_;
+  std::vector<Mode> modes_;
+  BenchReport report_;
+  std::optional<Baseline> baseline_;
+  std::optional<Output> samples_;
+  std::unique_ptr<GpuMonitor> gpu_;  // made before any engine: who is there now is somebody else
+  ModelFiles model_;
+  Encoder encoder_;
+  std::vector<OpenWorkload> workloads_;
+  std::vector<OpenMode> open_modes_;
+  std::optional<OperationCount> operations_;
+  Progress progress_;
+  std::uint64_t n_runs_ = 0;
+};
+
+BenchRun::BenchRun(const BenchOptions& options)
+    : options_(options),
+      modes_(make_modes(options.mode, options.compare)),
+      report_{.environment = capture_environment(),
+              .model = {},
+              .limits = options.limits,
+              .max_drift = options.max_drift,
+              .modes = {},
+              .results = {}},
+      baseline_(open_baseline(options.baseline)),
+      samples_(open_samples(options)),
+      gpu_(watch_gpu(modes_)),
+      model_(open_model_files(modes_[0].model)),
+      encoder_(open_encoder(model_, modes_[0].model)),
+      progress_(options.progress, "runs") {
+  if (gpu_ != nullptr) report_.environment.gpu = gpu_->facts();
+  if (options.floor && gpu_ == nullptr) fail(ErrorKind::kUsage, "--floor needs --device cuda");
+  if (!options.json.empty() && !options.force && std::filesystem::exists(options.json)) {
+    fail(ErrorKind::kUsage, "{} exists; --force overwrites it", options.json);
+  }
+}
+
+int BenchRun::run() {
+  if (options_.inputs.empty()) {
+    make_sweep();
+  } else {
+    read_inputs();
+  }
+  open_modes();
+  if (baseline_) baseline_->check_same_ground(report_);
+  for (const OpenWorkload& open : workloads_) {
+    Result result = measure_workload(open);
+    if (interrupted()) break;
+    report_.results.push_back(std::move(result));
+  }
+  progress_.clear();
+  return finish();
+}
+
+void BenchRun::make_sweep() {
+  for (const PromptSize& size : options_.sizes) {
+    std::vector<BenchRequest> requests(1);
+    requests[0] = {.id = "1", .body = make_body(encoder_, size), .image_files = {}, .error = {}};
+    add_workload({.name = prompt_size_text(size),
+                  .sha256 = {},
+                  .n_requests = 1,
+                  .n_refused = 0,
+                  .n_questions = 0,
+                  .n_tokens = static_cast<std::size_t>(size.n_tokens * size.n_questions)},
+                 std::move(requests));
+  }
+}
+
+void BenchRun::read_inputs() {
+  Inputs inputs(options_.inputs);
+  std::vector<BenchRequest> requests;
+  std::size_t n_bytes = 0;
+  Record record;
+  while (inputs.next(record, Wait::kYes) == ReadStatus::kLine && !interrupted()) {
+    BenchRequest& request = requests.emplace_back();
+    try {
+      request.image_files = read_image_files(record);
+    } catch (const Error& error) {
+      record.error = error;
+    }
+    request.id = std::move(record.id);
+    request.body = std::move(record.body);
+    request.error = std::move(record.error);
+    n_bytes += request.body.size();
+    for (const std::string& image : request.image_files) n_bytes += image.size();
+    if (n_bytes > kMostInputBytes) {
+      fail(ErrorKind::kUsage, "--input: the requests are kept in memory, {} bytes at most",
+           kMostInputBytes);
+    }
+  }
+  if (requests.empty()) return;
+  std::string name = std::filesystem::path(options_.inputs[0]).filename().string();
+  if (options_.inputs.size() > 1) name += fmt::format(" and {} more", options_.inputs.size() - 1);
+  const std::size_t n_requests = requests.size();
+  add_workload({.name = std::move(name),
+                .sha256 = {},
+                .n_requests = n_requests,
+                .n_refused = 0,
+                .n_questions = 0,
+                .n_tokens = 0},
+               std::move(requests));
+}
+
+/// The hash is that of every length and every byte, in order.
+void BenchRun::add_workload(Workload workload, std::vector<BenchRequest> requests) {
+  Sha256 hash;
+  const auto add = [&hash](const std::string& bytes) {
+    hash.update(fmt::format("{};", bytes.size()));
+    hash.update(bytes);
+  };
+  for (const BenchRequest& request : requests) {
+    add(request.body);
+    for (const std::string& image : request.image_files) add(image);
+    hash.update(request.error ? "error;" : "end;");
+  }
+  workload.sha256 = hash.hex();
+  workloads_.push_back({std::move(workload), std::move(requests)});
+}
+
+void BenchRun::open_modes() {
+  for (const Mode& mode : modes_) {
+    const Clock::time_point start = Clock::now();
+    open_mode(mode);
+    const std::chrono::duration<double, std::milli> load = Clock::now() - start;
+    report_.modes.push_back({.name = mode.name,
+                             .setup = mode_setup(mode),
+                             .fingerprint = open_modes_.back().engine->fingerprint(),
+                             .load_ms = load.count()});
+  }
+  const Checkpoint& first = *open_modes_[0].weights;
+  operations_.emplace(first.config());
+  const std::string& name = modes_[0].model.model;
+  report_.model = {.name = name.empty() ? "embedded demonstration checkpoint" : name,
+                   .fingerprint = first.fingerprint(),
+                   .is_toy = name.empty()};
+}
+
+void BenchRun::open_mode(const Mode& mode) {
+  OpenMode open{mode, nullptr, nullptr};
+  for (const OpenMode& other : open_modes_) {
+    if (other.mode.model.model == mode.model.model) open.weights = other.weights;
+    if (share_engine(other.mode, mode)) open.engine = other.engine;
+  }
+  if (open.weights == nullptr) {
+    // All modes get the same prompts, so their models must agree about them.
+    const bool is_first = open_modes_.empty();
+    const ModelFiles files = is_first ? model_ : open_model_files(mode.model);
+    if (!is_first && prompt_facts(open_encoder(files, mode.model)) != prompt_facts(encoder_)) {
+      fail(ErrorKind::kUsage, "--compare: {} and {} do not take the same prompts",
+           modes_[0].model.model, mode.model.model);
+    }
+    open.weights = open_weights(files, encoder_, mode.model);
+  }
+  if (open.engine == nullptr) {
+    open.engine = open_engine(mode.engine, open.weights, encoder_.label_ids());
+  }
+  open_modes_.push_back(std::move(open));
+}
+
+Result BenchRun::measure_workload(const OpenWorkload& open) {
+  std::vector<RequestSubject> subjects;
+  for (const OpenMode& mode : open_modes_) {
+    subjects.emplace_back(encoder_, *mode.engine, mode.weights->decision(), mode.mode.evaluator,
+                          open.requests);
+  }
+  std::vector<Subject*> pointers;
+  for (RequestSubject& subject : subjects) pointers.push_back(&subject);
+  const MeasureHooks hooks{
+      .now_s =
+          [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); },
+      .stop = [] { return interrupted(); },
+      .after_run =
+          [&](std::size_t mode, RunKind kind, Sample& sample) {
+            if (kind == RunKind::kFirst) check_outcome(open, subjects[mode]);
+            note(open.workload.name, mode, kind, sample);
+          }};
+  Result result{.workload = open.workload,
+                .modes = measure(pointers, options_.limits, hooks),
+                .operations = {},
+                .floor_ms = {}};
+  result.workload.n_refused = subjects[0].n_refused();
+  result.workload.n_questions = subjects[0].n_questions();
+  result.workload.n_tokens = subjects[0].n_tokens();
+  for (const Series& series : result.modes) {
+    result.operations.push_back(operations_->operations(series.first.work));
+    result.floor_ms.push_back(std::nullopt);
+  }
+  return result;
+}
+
+/// A sweep's request must be answered, with as many tokens as it was made for.
+void BenchRun::check_outcome(const OpenWorkload& open, const RequestSubject& subject) const {
+  if (!options_.inputs.empty()) return;
+  if (subject.n_refused() > 0) {
+    fail(ErrorKind::kDevice, "{}: {}", open.workload.name, subject.first_refusal());
+  }
+  if (subject.n_tokens() != open.workload.n_tokens) {
+    fail(ErrorKind::kInput, "{}: the prompts have {} tokens instead of {}", open.workload.name,
+         subject.n_tokens(), open.workload.n_tokens);
+  }
+}
+
+void BenchRun::note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample) {
+  if (gpu_ != nullptr) sample.gpu = gpu_->read();
+  if (samples_) samples_->write(sample_json(workload, modes_[mode].name, kind, sample));
+  progress_.update(++n_runs_, 0, std::nullopt);
+}
+
+int BenchRun::finish() {
+  if (samples_) samples_->close();
+  if (interrupted()) {
+    log_line("interrupted; nothing is reported");
+    return kInterrupted;
+  }
+  if (report_.results.empty()) {
+    log_line("error: the input holds no requests");
+    return kNoRequests;
+  }
+  const Workload& first = report_.results[0].workload;
+  if (first.n_refused == first.n_requests) {
+    log_line("error: every request was refused");
+    return kSomeFailed;
+  }
+  report_.environment.load_after = load_average();
+  std::string text = bench_text(report_);
+  int code = kOk;
+  if (baseline_) {
+    const BaselineComparison comparison = baseline_->compare(report_, options_.max_slowdown);
+    text += baseline_text(comparison, options_.max_slowdown);
+    if (comparison.slowdowns.empty()) code = kNoRequests;
+    for (const Slowdown& slowdown : comparison.slowdowns) {
+      if (slowdown.is_over) code = kGateFailed;
+    }
+  }
+  Output::standard_output().write(text);
+  if (!options_.json.empty()) write_new_file(options_.json, bench_json(report_));
+  if (code == kNoRequests) log_line("error: nothing measured here is in the baseline");
+  return code;
+}
+
+}  // namespace
+
+int run_bench(const BenchOptions& options) {
+  return BenchRun(options).run();
+}
+
+}  // namespace jemm::cli

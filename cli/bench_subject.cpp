@@ -1,0 +1,92 @@
+#include "bench_subject.h"
+
+#include <utility>
+
+#include "render.h"
+
+namespace jemm::cli {
+namespace {
+
+/// Passes calls on, and notes their time and what they computed.
+class WatchedEngine : public Engine {
+ public:
+  WatchedEngine(Engine& engine, Sample& sample) : engine_(engine), sample_(sample) {}
+
+  std::vector<VisionRowsPtr> vision(std::span<const ImagePatches> images,
+                                    StageTimes& times) override {
+    sample_.work.add(images);
+    const StageTimer timer(sample_.engine_ms);
+    return engine_.vision(images, times);
+  }
+
+  std::vector<LabelLogits> forward(const Forest& forest, std::span<const VisionRowsPtr> images,
+                                   StageTimes& times, Tap* tap) override {
+    sample_.work.add(forest);
+    const StageTimer timer(sample_.engine_ms);
+    return engine_.forward(forest, images, times, tap);
+  }
+
+  const std::string& fingerprint() const override { return engine_.fingerprint(); }
+
+ private:
+  Engine& engine_;
+  Sample& sample_;
+};
+
+}  // namespace
+
+Sample RequestSubject::run(Outputs& outputs) {
+  Sample sample;
+  WatchedEngine engine(engine_, sample);
+  std::vector<RequestResult> results;
+  results.reserve(requests_.size());
+  std::size_t n_line_bytes = 0;
+  Evaluator evaluator(encoder_, engine, decision_, options_, [&](RequestResult&& result) {
+    const std::string line = result_line(result, {.id = "\"\"",
+                                                  .line = results.size() + 1,
+                                                  .request_sha256 = {},
+                                                  .engine = engine_.fingerprint(),
+                                                  .threshold = decision_.threshold});
+    n_line_bytes += line.size();
+    results.push_back(std::move(result));
+  });
+  // submit keeps the images' bytes: copies of them are made before the clock starts.
+  std::vector<std::vector<std::string>> image_files;
+  for (const BenchRequest& request : requests_) image_files.push_back(request.image_files);
+  {
+    const StageTimer timer(sample.total_ms);
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i].error) {
+        evaluator.refuse(*requests_[i].error);
+      } else {
+        evaluator.submit(requests_[i].body, std::move(image_files[i]));
+      }
+    }
+    evaluator.flush();
+  }
+  n_tokens_ = n_questions_ = n_refused_ = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    take(results[i], requests_[i].id, sample, outputs);
+  }
+  return sample;
+}
+
+void RequestSubject::take(const RequestResult& result, const std::string& id, Sample& sample,
+                          Outputs& outputs) {
+  for (std::size_t i = 0; i < kStages; ++i) {
+    sample.stages.stage_ms[i] += result.times.stage_ms[i];
+  }
+  n_tokens_ += result.input_tokens;
+  n_questions_ += result.questions.size();
+  if (result.error) {
+    const std::string refusal = fmt::format("{}: {}", result.error->type(), result.error->what());
+    if (n_refused_++ == 0) first_refusal_ = refusal;
+    outputs.push_back({fmt::format("request {}", id), refusal, {}});
+  }
+  for (const QuestionResult& question : result.questions) {
+    outputs.push_back({fmt::format("request {}, question {}", id, question.id), "",
+                       question.answer.probabilities});
+  }
+}
+
+}  // namespace jemm::cli

@@ -1,0 +1,142 @@
+#include "bench/baseline.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace jemm {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Members of a report's JSON, or a refusal that names file and member.
+class Fields {
+ public:
+  explicit Fields(const std::string& file) : file_(file) {}
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    fail(ErrorKind::kInput, "--baseline {} {}", file_, why);
+  }
+  const Json& member(const Json& object, const char* key) const {
+    const auto at = object.is_object() ? object.find(key) : object.end();
+    if (!object.is_object() || at == object.end()) refuse(fmt::format("has no \"{}\"", key));
+    return *at;
+  }
+  std::string text(const Json& object, const char* key) const {
+    const Json& value = member(object, key);
+    if (!value.is_string()) refuse(fmt::format("has a \"{}\" that is no text", key));
+    return value.get<std::string>();
+  }
+  double number(const Json& object, const char* key) const {
+    const Json& value = member(object, key);
+    if (!value.is_number()) refuse(fmt::format("has a \"{}\" that is no number", key));
+    return value.get<double>();
+  }
+  const Json& list(const Json& object, const char* key) const {
+    const Json& value = member(object, key);
+    if (!value.is_array()) refuse(fmt::format("has a \"{}\" that is no list", key));
+    return value;
+  }
+  std::vector<double> times(const Json& mode) const {
+    std::vector<double> values;
+    for (const Json& value : list(member(mode, "total_ms"), "samples")) {
+      const double ms = value.is_number() ? value.get<double>() : -1;
+      if (!(ms > 0) || !std::isfinite(ms)) refuse("has a sample that is no time");
+      values.push_back(ms);
+    }
+    if (values.empty()) refuse("has a mode without samples");
+    return values;
+  }
+
+ private:
+  const std::string& file_;
+};
+
+std::string processor_text(double n, const std::string& name) {
+  return fmt::format("{} x {}", n, name);
+}
+
+}  // namespace
+
+Baseline::Baseline(std::string_view text, const std::string& file) : file_(file) {
+  const Fields fields(file_);
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("schema", Json()) != kBenchSchema) {
+    fields.refuse(fmt::format("is no {} report", kBenchSchema));
+  }
+  const Json& environment = fields.member(json, "environment");
+  const Json& gpu = fields.member(environment, "gpu");
+  ground_ = {.processor = processor_text(fields.number(environment, "processors"),
+                                         fields.text(environment, "cpu")),
+             .gpu = gpu.is_null() ? "none" : fields.text(gpu, "name"),
+             .build = fields.text(environment, "build"),
+             .model = fields.text(fields.member(json, "model"), "fingerprint")};
+  for (const Json& result : fields.list(json, "results")) {
+    const std::string sha256 = fields.text(fields.member(result, "workload"), "sha256");
+    for (const Json& mode : fields.list(result, "modes")) {
+      times_[{sha256, fields.text(mode, "setup")}] = fields.times(mode);
+    }
+  }
+}
+
+Baseline::Ground Baseline::ground_of(const BenchReport& report) {
+  const Environment& environment = report.environment;
+  return {.processor = processor_text(environment.n_processors, environment.cpu),
+          .gpu = environment.gpu ? environment.gpu->name : "none",
+          .build = environment.build,
+          .model = report.model.fingerprint};
+}
+
+void Baseline::check_same_ground(const BenchReport& report) const {
+  const Ground now = ground_of(report);
+  const auto check = [&](std::string_view what, const std::string Ground::*part) {
+    if (ground_.*part == now.*part) return;
+    fail(ErrorKind::kUsage, "--baseline {} is of another {}: {}, not {}", file_, what,
+         ground_.*part, now.*part);
+  };
+  check("processor", &Ground::processor);
+  check("GPU", &Ground::gpu);
+  check("kind of build", &Ground::build);
+  check("model", &Ground::model);
+}
+
+BaselineComparison Baseline::compare(const BenchReport& report, double max_slowdown) const {
+  BaselineComparison comparison;
+  for (const Result& result : report.results) {
+    for (std::size_t i = 0; i < result.modes.size(); ++i) {
+      const BenchMode& mode = report.modes[i];
+      const std::string name =
+          mode.name.empty() ? result.workload.name : result.workload.name + ", " + mode.name;
+      const auto found = times_.find({result.workload.sha256, mode.setup});
+      if (found == times_.end()) {
+        comparison.unmatched.push_back(name);
+        continue;
+      }
+      const Ratio ratio = ratio_of_medians(total_times(result.modes[i]), found->second);
+      comparison.slowdowns.push_back({name, ratio, !(ratio.value <= max_slowdown)});
+    }
+  }
+  return comparison;
+}
+
+std::string baseline_text(const BaselineComparison& comparison, double max_slowdown) {
+  std::string text = "\n";
+  for (const Slowdown& slowdown : comparison.slowdowns) {
+    const Ratio& ratio = slowdown.ratio;
+    text += fmt::format("{}: {:.3f} times the baseline's time ({:.3f} to {:.3f})", slowdown.name,
+                        ratio.value, ratio.low, ratio.high);
+    if (slowdown.is_over) {
+      text += fmt::format(", SLOWER than the limit of {:.3g}", max_slowdown);
+      if (ratio.low <= 1) text += ", though the interval holds 1";
+    }
+    text += "\n";
+  }
+  for (const std::string& name : comparison.unmatched) {
+    text += fmt::format("{}: not in the baseline\n", name);
+  }
+  return text;
+}
+
+}  // namespace jemm

@@ -1,0 +1,55 @@
+// An earlier report beside this one: what became slower.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/report.h"
+
+namespace jemm {
+
+inline constexpr std::string_view kBenchSchema = "jemm-bench/1";
+
+/// One workload in one mode, now and then.
+struct Slowdown {
+  std::string name;  ///< workload and mode
+  Ratio ratio;       ///< time now / time of the baseline, request to answer
+  bool is_over = false;
+};
+
+struct BaselineComparison {
+  std::vector<Slowdown> slowdowns;
+  std::vector<std::string> unmatched;  ///< of this report, not in the baseline
+};
+
+/// An earlier report.
+class Baseline {
+ public:
+  /// Throws Error(kInput), naming `file`, for text that is no report.
+  Baseline(std::string_view json, const std::string& file);
+
+  /// Throws Error(kUsage), saying what differs, when it is of another processor, GPU, model or kind
+  /// of build. The report needs no results yet.
+  void check_same_ground(const BenchReport& report) const;
+
+  /// Results are matched by the bytes of their requests and the setup of their mode. Ratios over
+  /// max_slowdown are marked.
+  BaselineComparison compare(const BenchReport& report, double max_slowdown) const;
+
+ private:
+  struct Ground {
+    std::string processor, gpu, build, model;
+  };
+  static Ground ground_of(const BenchReport& report);
+
+  std::string file_;
+  Ground ground_;
+  /// Total times by the requests' hash and the mode's setup.
+  std::map<std::pair<std::string, std::string>, std::vector<double>> times_;
+};
+std::string baseline_text(const BaselineComparison& comparison, double max_slowdown);
+
+}  // namespace jemm
