@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "commands.h"
 #include "evaluate/evaluator.h"
+#include "evaluate/measure_profile.h"
 #include "exit_codes.h"
 #include "input.h"
 #include "model.h"
@@ -154,6 +155,9 @@ std::string DecideRun::make_fingerprint() const {
 EvaluatorOptions DecideRun::make_evaluator_options() {
   const PrefixReuse mode = options_.reuse.mode;
   EvaluatorOptions result = evaluator_options(options_.reuse, mode, weights_->config().text);
+  if (mode != PrefixReuse::kOff && choose_engine(options_.engine).device != "cpu") {
+    result.profile = measure_profile(*engine_, static_cast<std::int64_t>(result.batch_tokens));
+  }
   if (mode == PrefixReuse::kFile) result.stop = [this] { return stopped_ || interrupted(); };
   return result;
 }
