@@ -202,7 +202,8 @@ void BenchRun::open_modes() {
     const std::chrono::duration<double, std::milli> load = Clock::now() - start;
     report_.modes.push_back({.name = mode.name,
                              .setup = mode_setup(mode),
-                             .fingerprint = open_modes_.back().engine->fingerprint(),
+                             .weights = open_modes_.back().weights->fingerprint(),
+                             .engine = open_modes_.back().engine->fingerprint(),
                              .load_ms = load.count()});
   }
   const Checkpoint& first = *open_modes_[0].weights;
