@@ -11,13 +11,11 @@
 
 #include "base/files.h"
 #include "base/new_file.h"
-#include "base/sha256.h"
 #include "bench/baseline.h"
 #include "bench_environment.h"
-#include "bench_subject.h"
+#include "bench_workloads.h"
 #include "exit_codes.h"
 #include "gpu_monitor.h"
-#include "input.h"
 #include "output.h"
 #include "signals.h"
 
@@ -26,8 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostInputBytes = std::size_t{1} << 30;
-
 /// A mode with what it runs on. Modes that can share weights and engine do.
 struct OpenMode {
   Mode mode;
@@ -35,19 +31,9 @@ struct OpenMode {
   std::shared_ptr<Engine> engine;
 };
 
-struct OpenWorkload {
-  Workload workload;
-  std::vector<BenchRequest> requests;
-};
-
 std::optional<Baseline> open_baseline(const std::string& file) {
   if (file.empty()) return std::nullopt;
   return Baseline(map_file(file).text(), file);
-}
-
-std::optional<Output> open_samples(const BenchOptions& options) {
-  if (options.samples.empty()) return std::nullopt;
-  return Output::create(options.samples, options.force);
 }
 
 /// Of the first mode's GPU that has one.
@@ -66,14 +52,11 @@ class BenchRun {
   int run();
 
  private:
-  void make_sweep();
-  void read_inputs();
-  void add_workload(Workload workload, std::vector<BenchRequest> requests);
   void open_modes();
   void open_mode(const Mode& mode);
-  Result measure_workload(const OpenWorkload& open);
+  Result measure_workload(const BenchWorkload& workload);
   void note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample);
-  void check_outcome(const OpenWorkload& open, const RequestSubject& subject) const;
+  void check_outcome(const BenchWorkload& workload, const RequestSubject& subject) const;
   int finish();
 
   const BenchOptions& options_;
@@ -84,7 +67,6 @@ class BenchRun {
   std::unique_ptr<GpuMonitor> gpu_;  // made before any engine: who is there now is somebody else
   ModelFiles model_;
   Encoder encoder_;
-  std::vector<OpenWorkload> workloads_;
   std::vector<OpenMode> open_modes_;
   std::optional<OperationCount> operations_;
   Progress progress_;
@@ -101,98 +83,35 @@ BenchRun::BenchRun(const BenchOptions& options)
               .modes = {},
               .results = {}},
       baseline_(open_baseline(options.baseline)),
-      samples_(open_samples(options)),
       gpu_(watch_gpu(modes_)),
       model_(open_model_files(modes_[0].model)),
       encoder_(open_encoder(model_, modes_[0].model)),
       progress_(options.progress, "runs") {
   if (gpu_ != nullptr) report_.environment.gpu = gpu_->facts();
   if (options.floor && gpu_ == nullptr) fail(ErrorKind::kUsage, "--floor needs --device cuda");
-  if (!options.json.empty() && !options.force && std::filesystem::exists(options.json)) {
-    fail(ErrorKind::kUsage, "{} exists; --force overwrites it", options.json);
+  for (const std::string& file : {options.json, options.samples}) {
+    if (!options.force && std::filesystem::exists(file)) {
+      fail(ErrorKind::kUsage, "{} exists; --force overwrites it", file);
+    }
   }
 }
 
 int BenchRun::run() {
-  if (options_.inputs.empty()) {
-    make_sweep();
-  } else {
-    read_inputs();
-  }
+  const std::vector<BenchWorkload> workloads = options_.inputs.empty()
+                                                   ? make_sweep(encoder_, options_.sizes)
+                                                   : read_workload(options_.inputs);
   open_modes();
   if (baseline_) baseline_->check_same_ground(report_);
-  for (const OpenWorkload& open : workloads_) {
-    Result result = measure_workload(open);
+  if (!options_.samples.empty()) {
+    samples_.emplace(Output::create(options_.samples, options_.force));
+  }
+  for (const BenchWorkload& workload : workloads) {
+    Result result = measure_workload(workload);
     if (interrupted()) break;
     report_.results.push_back(std::move(result));
   }
   progress_.clear();
   return finish();
-}
-
-void BenchRun::make_sweep() {
-  for (const PromptSize& size : options_.sizes) {
-    std::vector<BenchRequest> requests(1);
-    requests[0] = {.id = "1", .body = make_body(encoder_, size), .image_files = {}, .error = {}};
-    add_workload({.name = prompt_size_text(size),
-                  .sha256 = {},
-                  .n_requests = 1,
-                  .n_refused = 0,
-                  .n_questions = 0,
-                  .n_tokens = static_cast<std::size_t>(size.n_tokens * size.n_questions)},
-                 std::move(requests));
-  }
-}
-
-void BenchRun::read_inputs() {
-  Inputs inputs(options_.inputs);
-  std::vector<BenchRequest> requests;
-  std::size_t n_bytes = 0;
-  Record record;
-  while (inputs.next(record, Wait::kYes) == ReadStatus::kLine && !interrupted()) {
-    BenchRequest& request = requests.emplace_back();
-    try {
-      request.image_files = read_image_files(record);
-    } catch (const Error& error) {
-      record.error = error;
-    }
-    request.id = std::move(record.id);
-    request.body = std::move(record.body);
-    request.error = std::move(record.error);
-    n_bytes += request.body.size();
-    for (const std::string& image : request.image_files) n_bytes += image.size();
-    if (n_bytes > kMostInputBytes) {
-      fail(ErrorKind::kUsage, "--input: the requests are kept in memory, {} bytes at most",
-           kMostInputBytes);
-    }
-  }
-  if (requests.empty()) return;
-  std::string name = std::filesystem::path(options_.inputs[0]).filename().string();
-  if (options_.inputs.size() > 1) name += fmt::format(" and {} more", options_.inputs.size() - 1);
-  const std::size_t n_requests = requests.size();
-  add_workload({.name = std::move(name),
-                .sha256 = {},
-                .n_requests = n_requests,
-                .n_refused = 0,
-                .n_questions = 0,
-                .n_tokens = 0},
-               std::move(requests));
-}
-
-/// The hash is that of every length and every byte, in order.
-void BenchRun::add_workload(Workload workload, std::vector<BenchRequest> requests) {
-  Sha256 hash;
-  const auto add = [&hash](const std::string& bytes) {
-    hash.update(fmt::format("{};", bytes.size()));
-    hash.update(bytes);
-  };
-  for (const BenchRequest& request : requests) {
-    add(request.body);
-    for (const std::string& image : request.image_files) add(image);
-    hash.update(request.error ? "error;" : "end;");
-  }
-  workload.sha256 = hash.hex();
-  workloads_.push_back({std::move(workload), std::move(requests)});
 }
 
 void BenchRun::open_modes() {
@@ -202,7 +121,8 @@ void BenchRun::open_modes() {
     const std::chrono::duration<double, std::milli> load = Clock::now() - start;
     report_.modes.push_back({.name = mode.name,
                              .setup = mode_setup(mode),
-                             .fingerprint = open_modes_.back().engine->fingerprint(),
+                             .weights = open_modes_.back().weights->fingerprint(),
+                             .engine = open_modes_.back().engine->fingerprint(),
                              .load_ms = load.count()});
   }
   const Checkpoint& first = *open_modes_[0].weights;
@@ -235,11 +155,11 @@ void BenchRun::open_mode(const Mode& mode) {
   open_modes_.push_back(std::move(open));
 }
 
-Result BenchRun::measure_workload(const OpenWorkload& open) {
+Result BenchRun::measure_workload(const BenchWorkload& workload) {
   std::vector<RequestSubject> subjects;
   for (const OpenMode& mode : open_modes_) {
     subjects.emplace_back(encoder_, *mode.engine, mode.weights->decision(), mode.mode.evaluator,
-                          open.requests);
+                          workload.requests);
   }
   std::vector<Subject*> pointers;
   for (RequestSubject& subject : subjects) pointers.push_back(&subject);
@@ -249,10 +169,10 @@ Result BenchRun::measure_workload(const OpenWorkload& open) {
       .stop = [] { return interrupted(); },
       .after_run =
           [&](std::size_t mode, RunKind kind, Sample& sample) {
-            if (kind == RunKind::kFirst) check_outcome(open, subjects[mode]);
-            note(open.workload.name, mode, kind, sample);
+            if (kind == RunKind::kFirst) check_outcome(workload, subjects[mode]);
+            note(workload.facts.name, mode, kind, sample);
           }};
-  Result result{.workload = open.workload,
+  Result result{.workload = workload.facts,
                 .modes = measure(pointers, options_.limits, hooks),
                 .operations = {},
                 .floor_ms = {}};
@@ -267,14 +187,14 @@ Result BenchRun::measure_workload(const OpenWorkload& open) {
 }
 
 /// A sweep's request must be answered, with as many tokens as it was made for.
-void BenchRun::check_outcome(const OpenWorkload& open, const RequestSubject& subject) const {
+void BenchRun::check_outcome(const BenchWorkload& workload, const RequestSubject& subject) const {
   if (!options_.inputs.empty()) return;
   if (subject.n_refused() > 0) {
-    fail(ErrorKind::kDevice, "{}: {}", open.workload.name, subject.first_refusal());
+    fail(ErrorKind::kDevice, "{}: {}", workload.facts.name, subject.first_refusal());
   }
-  if (subject.n_tokens() != open.workload.n_tokens) {
-    fail(ErrorKind::kInput, "{}: the prompts have {} tokens instead of {}", open.workload.name,
-         subject.n_tokens(), open.workload.n_tokens);
+  if (subject.n_tokens() != workload.facts.n_tokens) {
+    fail(ErrorKind::kInput, "{}: the prompts have {} tokens instead of {}", workload.facts.name,
+         subject.n_tokens(), workload.facts.n_tokens);
   }
 }
 

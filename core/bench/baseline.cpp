@@ -11,6 +11,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr int kDeepest = 8;  ///< levels; a report has 6
+
 /// Members of a report's JSON, or a refusal that names file and member.
 class Fields {
  public:
@@ -62,7 +65,12 @@ std::string processor_text(double n, const std::string& name) {
 
 Baseline::Baseline(std::string_view text, const std::string& file) : file_(file) {
   const Fields fields(file_);
-  const Json json = Json::parse(text, nullptr, false);
+  if (text.size() > kMostBytes) fields.refuse("is larger than a report");
+  const auto check_depth = [&](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
+    if (depth > kDeepest) fields.refuse("is deeper than a report");
+    return true;
+  };
+  const Json json = Json::parse(text, check_depth, false);
   if (!json.is_object() || json.value("schema", Json()) != kBenchSchema) {
     fields.refuse(fmt::format("is no {} report", kBenchSchema));
   }
@@ -76,7 +84,8 @@ Baseline::Baseline(std::string_view text, const std::string& file) : file_(file)
   for (const Json& result : fields.list(json, "results")) {
     const std::string sha256 = fields.text(fields.member(result, "workload"), "sha256");
     for (const Json& mode : fields.list(result, "modes")) {
-      times_[{sha256, fields.text(mode, "setup")}] = fields.times(mode);
+      times_[{sha256, fields.text(mode, "setup"), fields.text(mode, "weights")}] =
+          fields.times(mode);
     }
   }
 }
@@ -109,7 +118,7 @@ BaselineComparison Baseline::compare(const BenchReport& report, double max_slowd
       const BenchMode& mode = report.modes[i];
       const std::string name =
           mode.name.empty() ? result.workload.name : result.workload.name + ", " + mode.name;
-      const auto found = times_.find({result.workload.sha256, mode.setup});
+      const auto found = times_.find({result.workload.sha256, mode.setup, mode.weights});
       if (found == times_.end()) {
         comparison.unmatched.push_back(name);
         continue;

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "bench/report.h"
@@ -28,15 +28,15 @@ struct BaselineComparison {
 /// An earlier report.
 class Baseline {
  public:
-  /// Throws Error(kInput), naming `file`, for text that is no report.
+  /// Throws Error(kInput), naming `file`, for text that is no report or over 64 MiB.
   Baseline(std::string_view json, const std::string& file);
 
   /// Throws Error(kUsage), saying what differs, when it is of another processor, GPU, model or kind
   /// of build. The report needs no results yet.
   void check_same_ground(const BenchReport& report) const;
 
-  /// Results are matched by the bytes of their requests and the setup of their mode. Ratios over
-  /// max_slowdown are marked.
+  /// Results are matched by the bytes of their requests, the setup and the weights of their mode.
+  /// Ratios over max_slowdown are marked.
   BaselineComparison compare(const BenchReport& report, double max_slowdown) const;
 
  private:
@@ -47,8 +47,9 @@ class Baseline {
 
   std::string file_;
   Ground ground_;
-  /// Total times by the requests' hash and the mode's setup.
-  std::map<std::pair<std::string, std::string>, std::vector<double>> times_;
+  /// The requests' hash, the mode's setup and weights.
+  using Key = std::tuple<std::string, std::string, std::string>;
+  std::map<Key, std::vector<double>> times_;
 };
 std::string baseline_text(const BaselineComparison& comparison, double max_slowdown);
 

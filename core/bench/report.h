@@ -42,10 +42,11 @@ struct BenchModel {
 
 /// A setting under which everything is run.
 struct BenchMode {
-  std::string name;         ///< "deterministic=on"; empty when nothing is compared
-  std::string setup;        ///< what times depend on: "cpu, fp32, 2 threads, passes of 2048 rows"
-  std::string fingerprint;  ///< of the engine
-  double load_ms = 0;       ///< to open weights and engine
+  std::string name;     ///< "deterministic=on"; empty when nothing is compared
+  std::string setup;    ///< what times depend on: "cpu, fp32, 2 threads, passes of 2048 rows"
+  std::string weights;  ///< their fingerprint
+  std::string engine;   ///< its fingerprint, the weights' included
+  double load_ms = 0;   ///< to open weights and engine
 };
 
 struct Workload {

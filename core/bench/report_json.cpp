@@ -68,6 +68,7 @@ Json series_json(const BenchReport& report, const Result& result, std::size_t mo
   const Work& work = series.samples.front().work;
   Json json = {{"mode", report.modes[mode].name},
                {"setup", report.modes[mode].setup},
+               {"weights", report.modes[mode].weights},
                {"n", series.samples.size()},
                {"total_ms", times_json(total_times(series))},
                {"engine_ms", times_json(engine_times(series))},
@@ -129,7 +130,8 @@ std::string bench_json(const BenchReport& report) {
   for (const BenchMode& mode : report.modes) {
     json["modes"].push_back({{"name", mode.name},
                              {"setup", mode.setup},
-                             {"fingerprint", mode.fingerprint},
+                             {"weights", mode.weights},
+                             {"engine", mode.engine},
                              {"load_ms", mode.load_ms}});
   }
   for (const Result& result : report.results)

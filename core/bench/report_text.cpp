@@ -65,12 +65,10 @@ class ReportText {
     return text;
   }
 
-  /// The engine's fingerprint, without the weights' that the model's line has.
-  std::string engine_name(const BenchMode& mode) const {
-    std::string name = mode.fingerprint;
-    if (name.ends_with(" " + report_.model.fingerprint)) {
-      name.resize(name.size() - report_.model.fingerprint.size() - 1);
-    }
+  /// The engine's fingerprint without the weights', which the model's line has.
+  static std::string engine_name(const BenchMode& mode) {
+    std::string name = mode.engine;
+    if (name.ends_with(" " + mode.weights)) name.resize(name.size() - mode.weights.size() - 1);
     return name;
   }
 

@@ -17,3 +17,13 @@ foreach(part bench decide diff export images resume golden memory parity record)
 endforeach()
 jemm_test(cli.bench_parts SOURCES ${CMAKE_CURRENT_LIST_DIR}/bench_parts_test.cpp
   DEPS jemm_cli nlohmann_json::nlohmann_json)
+jemm_test(cli.gpu_monitor SOURCES ${CMAKE_CURRENT_LIST_DIR}/gpu_monitor_test.cpp DEPS jemm_cli)
+foreach(library cuda nvidia-ml)
+  add_library(fake_${library} SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_gpu.cpp)
+  set_target_properties(fake_${library} PROPERTIES OUTPUT_NAME ${library} SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake_gpu)
+  target_link_libraries(fake_${library} PRIVATE jemm_flags)
+  add_dependencies(test_cli.gpu_monitor fake_${library})
+endforeach()
+set_tests_properties(cli.gpu_monitor PROPERTIES
+  ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fake_gpu")

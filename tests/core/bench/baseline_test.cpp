@@ -56,7 +56,7 @@ TEST_CASE("the same times, slower ones, quicker ones") {
   CHECK_FALSE(compare(slower(0.5), sample_report()).slowdowns[1].is_over);
 }
 
-TEST_CASE("results are matched by their requests and the mode's setup") {
+TEST_CASE("results are matched by their requests, the mode's setup and its weights") {
   BenchReport now = sample_report();
   now.results[0].workload.name = "renamed";
   CHECK(compare(now, sample_report()).slowdowns.size() == 2);
@@ -64,6 +64,9 @@ TEST_CASE("results are matched by their requests and the mode's setup") {
   CHECK(compare(now, sample_report()).slowdowns.size() == 1);
   CHECK(compare(now, sample_report()).unmatched ==
         std::vector<std::string>{"renamed, precision=fp32"});
+  now = sample_report();
+  now.modes[0].weights = "other";  // as in --compare model=A,B
+  CHECK(compare(now, sample_report()).slowdowns.size() == 1);
   now.results[0].workload.sha256 = "beef";
   CHECK(compare(now, sample_report()).slowdowns.empty());
 }

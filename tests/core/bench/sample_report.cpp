@@ -39,9 +39,16 @@ BenchReport sample_report() {
   report.model = {.name = "exported", .fingerprint = "abcd", .is_toy = false};
   report.limits = {.seconds = 2, .n_runs = 0, .n_warm_up = 2};
   report.max_drift = 0.01;
-  report.modes = {
-      {.name = "precision=fp32", .setup = "cuda:0, fp32", .fingerprint = "x", .load_ms = 700},
-      {.name = "precision=bf16", .setup = "cuda:0, bf16", .fingerprint = "y", .load_ms = 800}};
+  report.modes = {{.name = "precision=fp32",
+                   .setup = "cuda:0, fp32",
+                   .weights = "abcd",
+                   .engine = "cuda x abcd",
+                   .load_ms = 700},
+                  {.name = "precision=bf16",
+                   .setup = "cuda:0, bf16",
+                   .weights = "abcd",
+                   .engine = "cuda y abcd",
+                   .load_ms = 800}};
   report.results.push_back({.workload = {.name = "100 tokens",
                                          .sha256 = "cafe",
                                          .n_requests = 1,

@@ -1,3 +1,5 @@
+jemm_fuzzer(bench_baseline DEPS jemm_bench)
+jemm_fuzzer(bench_sweep DEPS jemm_bench)
 if(JEMM_FUZZ)
   return()
 endif()
