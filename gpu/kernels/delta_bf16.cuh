@@ -14,19 +14,8 @@ namespace jemm::gpu::delta {
 
 using bf16 = __nv_bfloat16;
 
-__device__ inline std::uint32_t pack(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
 __device__ inline float2 unpack(std::uint32_t pair) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
-}
-
-// 2^x, within 2 units in the last place.
-__device__ inline float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 // An 8 x 8 matrix, of which a lane holds two neighbours of row lane / 4, turned.
@@ -39,8 +28,8 @@ __device__ inline std::uint32_t turned(std::uint32_t pair) {
 // Left operand [16, 16] out of two tiles of accumulators.
 struct Operand {
   __device__ Operand(const float (&left)[4], const float (&right)[4])
-      : r{pack(left[0], left[1]), pack(left[2], left[3]), pack(right[0], right[1]),
-          pack(right[2], right[3])} {}
+      : r{pack_pair(left[0], left[1]), pack_pair(left[2], left[3]), pack_pair(right[0], right[1]),
+          pack_pair(right[2], right[3])} {}
   std::uint32_t r[4];
 };
 

@@ -91,7 +91,7 @@ __device__ void load_operand(const float* rows, const float* factors, int j0,
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float2 x = load_pair(rows + (lane.g + 8 * half) * kSystem + j);
-      operand[2 * side + half] = pack(x.x * factor.x, x.y * factor.y);
+      operand[2 * side + half] = pack_pair(x.x * factor.x, x.y * factor.y);
     }
   }
 }

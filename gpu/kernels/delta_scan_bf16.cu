@@ -118,8 +118,8 @@ __device__ void compute(float (&state)[kHead / 8][4], float scale, int column, S
       for (int half = 0; half < 2; ++half) {  // columns g and g + 8
         const float2 value = unpack(v[side + 2 * half]);
         const float x = value.x - seen[n][2 * half], y = value.y - seen[n][2 * half + 1];
-        u[m][2 * side + half] = pack(x, y);
-        at_end[m][2 * side + half] = pack(x * decays.y, y * decays.w);
+        u[m][2 * side + half] = pack_pair(x, y);
+        at_end[m][2 * side + half] = pack_pair(x * decays.y, y * decays.w);
         result[n][2 * half] *= first;
         result[n][2 * half + 1] *= second;
       }
@@ -148,8 +148,8 @@ __device__ void compute(float (&state)[kHead / 8][4], float scale, int column, S
 #pragma unroll
   for (int n = 0; n < kChunk / 8; ++n) {
     bf16* to = stage.values + (8 * n + lane.g) * Stage::kShortStride + column + 2 * lane.t;
-    *reinterpret_cast<std::uint32_t*>(to) = turned(pack(result[n][0], result[n][1]));
-    *reinterpret_cast<std::uint32_t*>(to + 8) = turned(pack(result[n][2], result[n][3]));
+    *reinterpret_cast<std::uint32_t*>(to) = turned(pack_pair(result[n][0], result[n][1]));
+    *reinterpret_cast<std::uint32_t*>(to + 8) = turned(pack_pair(result[n][2], result[n][3]));
   }
   __syncwarp();
 }
