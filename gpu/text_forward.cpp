@@ -202,9 +202,9 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
   T* projected = projected_.data();
   const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
   add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
-  const T* z = projected + config_.conv_dim();
-  const T* b = z + config_.value_dim();
-  const T* a = b + config_.n_value_heads;
+  const T* z = projected + layer.in.begin(1);
+  const T* b = projected + layer.in.begin(2);
+  const T* a = projected + layer.in.begin(3);
 
   const auto n_key_heads = static_cast<std::int32_t>(config_.n_key_heads);
   const auto n_value_heads = static_cast<std::int32_t>(config_.n_value_heads);
