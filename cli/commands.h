@@ -15,6 +15,7 @@ Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_parity(CLI::App& app);
+Command add_record(CLI::App& app);
 Command add_diff(CLI::App& app);
 Command add_export(CLI::App& app);
 Command add_inspect(CLI::App& app);
