@@ -332,8 +332,8 @@ Command add_decide(CLI::App& app) {
       "  jemm decide --model EXPORT --trust --out answers.jsonl requests.jsonl\n"
       "  jemm decide --resume --out answers.jsonl requests.jsonl\n"
       "  jemm decide --prefix-reuse file --audit-reuse 0.01 requests.jsonl > answers.jsonl\n"
-      "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine,\n"
-      "  5 no requests, 6 input or output, 130 interrupted");
+      "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine\n"
+      "  or a difference that an audit found, 5 no requests, 6 input or output, 130 interrupted");
   command->add_option("INPUT", options->inputs,
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);

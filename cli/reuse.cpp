@@ -22,7 +22,8 @@ void add_pass_options(CLI::App& command, ReuseOptions& options) {
       .add_option("--reuse-memory", options.memory,
                   "Most bytes (256MiB, 1GB, ...) of requests that wait to share rows, and of the "
                   "recurrent states of a pass with reuse")
-      ->transform(CLI::AsSizeValue(true));
+      ->transform(CLI::AsSizeValue(true))
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50));
 }
 
 void add_reuse_options(CLI::App& command, ReuseOptions& options) {

@@ -26,7 +26,7 @@ bool one_runs_on(std::string_view architecture, int major, int minor) {
 
 bool runs_on(std::string_view architectures, int major, int minor) {
   while (!architectures.empty()) {
-    const std::size_t end = std::min(architectures.find(';'), architectures.size());
+    const std::size_t end = std::min(architectures.find(' '), architectures.size());
     if (one_runs_on(architectures.substr(0, end), major, minor)) return true;
     architectures.remove_prefix(std::min(end + 1, architectures.size()));
   }

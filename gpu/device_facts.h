@@ -17,7 +17,7 @@ struct DeviceFacts {
   int major = 0, minor = 0;  ///< compute capability
 };
 
-/// Whether machine code for `architectures` ("80;90a;100-real", as CMake lists them) runs on a
+/// Whether machine code for `architectures` ("80 90a 100-real", named as CMake does) runs on a
 /// compute capability. Code with a letter runs on that capability alone, "-real" on later minors of
 /// the same major, "-virtual" and plain numbers on all later ones.
 bool runs_on(std::string_view architectures, int major, int minor);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "image/size.h"
 
 namespace jemm {
 
@@ -13,7 +14,7 @@ class CountingEngine : public Engine {
   std::vector<VisionRowsPtr> vision(std::span<const ImagePatches> images, StageTimes&) override {
     std::vector<VisionRowsPtr> rows;
     for (const ImagePatches& image : images) {
-      const std::int64_t n = image.grid_thw[1] * image.grid_thw[2] / 4;
+      const std::int64_t n = image.grid_thw[1] * image.grid_thw[2] / (kMergeSize * kMergeSize);
       rows.push_back(std::make_shared<Rows>(n, vision_row_bytes_));
     }
     return rows;

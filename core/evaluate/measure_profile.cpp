@@ -4,6 +4,8 @@
 #include <chrono>
 #include <vector>
 
+#include "base/error.h"
+
 namespace jemm {
 namespace {
 
@@ -47,7 +49,12 @@ CostProfile measure_profile(Engine& engine, std::int64_t max_rows, double budget
   constexpr std::int64_t kCutRows = 512, kCuts = 8;
   double last_ms = 0, whole_ms = 0;
   for (std::int64_t n_rows = 64;; n_rows = std::min(2 * n_rows, max_rows)) {
-    last_ms = std::max(last_ms, time_forest(engine, cut_forest(n_rows, 1, Shape::kTrees)));
+    try {
+      last_ms = std::max(last_ms, time_forest(engine, cut_forest(n_rows, 1, Shape::kTrees)));
+    } catch (const OutOfMemory&) {
+      if (profile.points.empty()) throw;
+      break;
+    }
     profile.points.push_back({n_rows, last_ms});
     if (n_rows == kCutRows) whole_ms = last_ms;
     if (n_rows >= max_rows || ms_since(start) > budget_ms) break;

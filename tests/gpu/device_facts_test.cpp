@@ -30,8 +30,8 @@ TEST_CASE("code runs on the capabilities that it was made for") {
   CHECK_FALSE(runs_on("86", 8, 0));
   CHECK(runs_on("80-real", 8, 6));
   CHECK_FALSE(runs_on("80-real", 9, 0));
-  CHECK(runs_on("80-real;90a;100f", 10, 3));
-  CHECK_FALSE(runs_on("80-real;90a;100f", 12, 0));
+  CHECK(runs_on("80-real 90a 100f", 10, 3));
+  CHECK_FALSE(runs_on("80-real 90a 100f", 12, 0));
   CHECK(runs_on("80-virtual", 12, 0));
   CHECK_FALSE(runs_on("", 9, 0));
 }
