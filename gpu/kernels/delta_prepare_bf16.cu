@@ -119,7 +119,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Lane lane;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const bool keys = warp >= 4;  // k k^T, then K'; the other warps q k^T, then V'
-  const int row0 = warp % 4 * kBlock;
+  // Later rows have more to do: a scheduler of the multiprocessor gets early and late ones.
+  const int row0 = (keys ? 7 - warp : warp) * kBlock;
   const std::int64_t n_heads = args.n_value_heads;
   const std::int64_t first = chunk.row_begin * n_heads + place.head;
 
@@ -153,6 +154,11 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
   for (int n = 0; n < kChunk / 8; ++n) {
     const int j = 8 * n + 2 * lane.t;
+    if (8 * n >= row0 + kBlock) {
+#pragma unroll
+      for (float& x : scores[n]) x = 0.0f;
+      continue;
+    }
     const float2 c_j[2] = {gates.cumulated[j], gates.cumulated[j + 1]};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {

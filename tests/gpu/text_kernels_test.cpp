@@ -233,12 +233,13 @@ TEST_CASE_TEMPLATE("low-rank updates in their three consumers", T, float, bf16) 
 }
 
 template <typename T>
-void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gpu::Stream& stream) {
-  constexpr std::int32_t kKeyHeads = 2, kValueHeads = 6, kWidth = 4;
-  const std::int64_t channels = 2 * kKeyHeads * dk + kValueHeads * dv, stride = channels + 9;
+void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, std::int32_t width,
+                std::int64_t padding, const gpu::Stream& stream) {
+  constexpr std::int32_t kKeyHeads = 2, kValueHeads = 6;
+  const std::int64_t channels = 2 * kKeyHeads * dk + kValueHeads * dv, stride = channels + padding;
   const std::int64_t n_rows = forest.n_rows();
   const auto x = rounded<T>(uniform(n_rows * stride, 1, -2, 2));
-  const auto taps = uniform(kWidth * channels, 2, -1, 1);
+  const auto taps = uniform(width * channels, 2, -1, 1);
   const std::vector<Run> runs = runs_of(forest);
   std::vector<double> expected(static_cast<std::size_t>(n_rows * channels));
   for (std::size_t run = 0; run < runs.size(); ++run) {
@@ -248,8 +249,8 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
       double* out = expected.data() + (runs[run].row_begin + i) * channels;
       for (std::int64_t c = 0; c < channels; ++c) {
         double sum = 0;
-        for (std::int64_t j = 0; j < kWidth; ++j) {
-          const std::int64_t from = place - (kWidth - 1 - j);
+        for (std::int64_t j = 0; j < width; ++j) {
+          const std::int64_t from = place - (width - 1 - j);
           if (from < 0) continue;
           sum += at(x, chain[static_cast<std::size_t>(from)] * stride + c) *
                  at(taps, j * channels + c);
@@ -263,7 +264,7 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
       }
     }
   }
-  const auto previous = test::on_device(gpu::plan_pass(forest, kWidth).previous, stream);
+  const auto previous = test::on_device(gpu::plan_pass(forest, width).previous, stream);
   OnDevice<T> dx(x, stream), y(n_rows * channels, stream);
   OnDevice<float> dtaps(taps, stream);
   gpu::causal_conv({.n_rows = n_rows,
@@ -272,7 +273,7 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
                     .n_value_heads = kValueHeads,
                     .key_dim = dk,
                     .value_dim = dv,
-                    .width = kWidth,
+                    .width = width,
                     .taps = dtaps.data(),
                     .previous = previous.data()},
                    dx.data(), y.data(), stream.get());
@@ -284,8 +285,12 @@ TEST_CASE_TEMPLATE("the convolution over chains", T, float, bf16) {
   const gpu::Stream stream;
   for (const auto& [name, forest] : test::odd_forests()) {
     CAPTURE(name);
-    check_conv<T>(forest, 8, 20, stream);
-    check_conv<T>(forest, 128, 128, stream);
+    check_conv<T>(forest, 8, 20, 4, 9, stream);
+    check_conv<T>(forest, 128, 128, 4, 9, stream);
+    check_conv<T>(forest, 128, 128, 4, 8, stream);
+    check_conv<T>(forest, 16, 8, 1, 8, stream);
+    check_conv<T>(forest, 16, 8, 2, 4, stream);
+    check_conv<T>(forest, 5, 7, 3, 0, stream);
   }
 }
 
@@ -293,9 +298,9 @@ TEST_CASE_TEMPLATE("the gated norm", T, float, bf16) {
   if (!test::has_device()) return;
   const gpu::Stream stream;
   for (const std::int64_t n_rows : kRowCounts) {
-    for (const std::int32_t width : {20, 128}) {
+    for (const auto& [width, padding] : {std::pair{20, 3}, std::pair{128, 3}, std::pair{128, 8}}) {
       constexpr std::int32_t kHeads = 11;
-      const std::int64_t n = n_rows * kHeads * width, stride = kHeads * width + 3;
+      const std::int64_t n = n_rows * kHeads * width, stride = kHeads * width + padding;
       const auto core = rounded<T>(uniform(n, 1, -2, 2));
       const auto z = rounded<T>(uniform(n_rows * stride, 2, -4, 4));
       const auto factor = uniform(width, 3, 0.5, 1.5);
