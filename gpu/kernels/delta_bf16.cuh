@@ -22,6 +22,13 @@ __device__ inline float2 unpack(std::uint32_t pair) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
 }
 
+// 2^x, within 2 units in the last place.
+__device__ inline float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // An 8 x 8 matrix, of which a lane holds two neighbours of row lane / 4, turned.
 __device__ inline std::uint32_t turned(std::uint32_t pair) {
   std::uint32_t to;
@@ -60,37 +67,38 @@ __device__ inline void multiply(float (&left)[4], float (&right)[4], const std::
 }
 
 // Whether all rows from `from` on start at multiples of 16 bytes.
-__device__ inline bool is_aligned(const bf16* from, std::int64_t stride) {
+__device__ inline bool is_aligned(const bf16* from, int stride) {
   return reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && stride % 8 == 0;
 }
 
 // [64, kWidth] to shared memory by kCopiers threads, in the background where rows are aligned;
 // zeros behind n_rows and `width`.
 template <int kWidth, int kCopiers>
-__device__ inline void copy_tile(const bf16* from, std::int64_t stride, int n_rows, int width,
-                                 bf16* to, int to_stride, int thread) {
+__device__ inline void copy_tile(const bf16* from, int stride, int n_rows, int width, bf16* to,
+                                 int to_stride, int thread) {
   constexpr int kPerRow = kWidth / 8, kStep = kCopiers / kPerRow;
-  const int column = thread % kPerRow * 8, valid = min(max(width - column, 0), 8);
-  to += thread / kPerRow * to_stride + column;
+  const int row = thread / kPerRow, column = thread % kPerRow * 8;
+  const int valid = min(max(width - column, 0), 8);
+  to += row * to_stride + column;
   if (is_aligned(from, stride)) {
     from += valid > 0 ? column : 0;
+    const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
 #pragma unroll
     for (int i = 0; i < kChunk; i += kStep) {
-      const int row = i + thread / kPerRow;
-      const bool there = row < n_rows;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                       static_cast<std::uint32_t>(__cvta_generic_to_shared(to + i * to_stride))),
-                   "l"(from + (there ? row : 0) * stride), "r"(there ? 2 * valid : 0)
-                   : "memory");
+      const int bytes = row + i < n_rows ? 2 * valid : 0;
+      asm volatile(
+          "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target + 2 * i * to_stride),
+          "l"(from + min(row + i, n_rows - 1) * stride), "r"(bytes)
+          : "memory");
     }
     return;
   }
 #pragma unroll 1
   for (int i = 0; i < kChunk; i += kStep) {
-    const int row = i + thread / kPerRow;
+#pragma unroll 1
     for (int j = 0; j < 8; ++j) {
-      to[i * to_stride + j] =
-          row < n_rows && j < valid ? from[row * stride + column + j] : from_float<bf16>(0.0f);
+      to[i * to_stride + j] = row + i < n_rows && j < valid ? from[(row + i) * stride + column + j]
+                                                            : from_float<bf16>(0.0f);
     }
   }
 }
@@ -99,17 +107,19 @@ __device__ inline void copy_tile(const bf16* from, std::int64_t stride, int n_ro
 // `width`.
 template <int kRows, int kWidth>
 __device__ inline void store_tile(const bf16* from, int from_stride, int n_rows, int width,
-                                  bf16* to, std::int64_t stride) {
+                                  bf16* to, int stride) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (is_aligned(to, stride) && width >= kWidth) {
+  if (is_aligned(to, stride) && width % 8 == 0) {
     constexpr int kPerRow = kWidth / 8;
-    const int column = lane % kPerRow * 8;
+    const int row = lane / kPerRow, column = lane % kPerRow * 8;
+    if (column >= width) return;
+    from += row * from_stride + column;
+    to += column;
 #pragma unroll
     for (int i = 0; i < kRows; i += 32 / kPerRow) {
-      const int row = i + lane / kPerRow;
-      if (row < n_rows) {
-        *reinterpret_cast<uint4*>(to + row * stride + column) =
-            *reinterpret_cast<const uint4*>(from + row * from_stride + column);
+      if (row + i < n_rows) {
+        *reinterpret_cast<uint4*>(to + (row + i) * stride) =
+            *reinterpret_cast<const uint4*>(from + i * from_stride);
       }
     }
     return;
@@ -117,8 +127,9 @@ __device__ inline void store_tile(const bf16* from, int from_stride, int n_rows,
 #pragma unroll 1
   for (int i = lane; i < kRows * kWidth; i += 32) {
     const int row = i / kWidth, column = i % kWidth;
-    if (row < n_rows && column < width)
+    if (row < n_rows && column < width) {
       to[row * stride + column] = from[row * from_stride + column];
+    }
   }
 }
 

@@ -18,11 +18,11 @@ constexpr int kHead = kMaxDeltaHead;
 // Where the operands of a value head stand.
 struct HeadPlace {
   template <typename T>
-  __device__ HeadPlace(const DeltaArgs<T>& args, int h)
+  __device__ HeadPlace(const DeltaArgs<T>& args, int h, int key_head)
       : head(h),
         key_width(args.n_key_heads * args.key_dim),
         stride(2 * key_width + args.n_value_heads * args.value_dim),
-        q(h / (args.n_value_heads / args.n_key_heads) * args.key_dim),
+        q(key_head * args.key_dim),
         k(key_width + q),
         v(2 * key_width + h * args.value_dim) {}
   int head, key_width;
@@ -32,12 +32,12 @@ struct HeadPlace {
 
 // Of a chunk's rows; one that is not there neither decays nor adds.
 struct Gates {
-  alignas(16) float2 cumulated[kChunk];  // c_i, as the sum of two floats
-  float from_start[kChunk];              // exp(c_i)
+  alignas(16) float2 cumulated[kChunk];  // c_i / log(2), as the sum of two floats
   float beta[kChunk];
+  float key_factor[kChunk];  // beta_i exp(c_i)
 };
 
-// c_i - c_j.
+// (c_i - c_j) / log(2).
 __device__ inline float difference(float2 c_i, float2 c_j) {
   return (c_i.x - c_j.x) + (c_i.y - c_j.y);
 }
@@ -47,23 +47,43 @@ __device__ inline float softplus(float x) {
   return x > 20.0f ? x : log1pf(expf(x));
 }
 
-// One warp: fills `gates`, two rows a lane, and writes the decays.
+// What gates are computed from: two rows a lane, those of a chunk a warp.
+struct GateInputs {
+  float a[2] = {}, b[2] = {}, decay = 0;
+  bool there[2] = {};
+};
 template <typename T>
-__device__ void load_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head, const T* a,
-                           const T* b, Gates& gates) {
+__device__ GateInputs read_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head,
+                                 const T* a, const T* b) {
+  GateInputs inputs;
+  inputs.decay = args.decay[head];
+  const float bias = args.time_bias[head];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int i = 2 * static_cast<int>(threadIdx.x % 32) + r;
+    inputs.there[r] = i < chunk.n_rows;
+    const std::int64_t at = (chunk.row_begin + min(i, chunk.n_rows - 1)) * args.gate_stride + head;
+    inputs.a[r] = to_float(a[at]) + bias;
+    inputs.b[r] = to_float(b[at]);
+  }
+  return inputs;
+}
+
+// One warp: fills `gates` and writes the decays.
+template <typename T>
+__device__ void fill_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head,
+                           const GateInputs& inputs, Gates& gates) {
   constexpr unsigned kAll = 0xffffffffU;
+  constexpr double kPerLog2 = 1.4426950408889634;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   double own[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int i = 2 * lane + r;
-    const bool there = i < chunk.n_rows;
-    const std::int64_t at = (chunk.row_begin + (there ? i : 0)) * args.gate_stride + head;
-    const float log_decay = -args.decay[head] * softplus(to_float(a[at]) + args.time_bias[head]);
-    own[r] = there ? static_cast<double>(log_decay) : 0.0;
-    gates.beta[i] = there ? sigmoid(to_float(b[at])) : 0.0f;
+    const float log_decay = -inputs.decay * softplus(inputs.a[r]);
+    own[r] = inputs.there[r] ? static_cast<double>(log_decay) : 0.0;
   }
   double sum = own[0] + own[1];
+#pragma unroll
   for (int step = 1; step < 32; step *= 2) {
     const double before = __shfl_up_sync(kAll, sum, static_cast<unsigned>(step));
     if (lane >= step) sum += before;
@@ -73,13 +93,17 @@ __device__ void load_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, in
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int i = 2 * lane + r;
-    const auto high = static_cast<float>(cumulated[r]);
-    gates.cumulated[i] = {high, static_cast<float>(cumulated[r] - static_cast<double>(high))};
-    gates.from_start[i] = expf(high);
-    if (i < chunk.n_rows) {
+    const double halvings = cumulated[r] * kPerLog2;
+    const auto high = static_cast<float>(halvings);
+    const float from_start = expf(static_cast<float>(cumulated[r]));
+    const float beta = inputs.there[r] ? sigmoid(inputs.b[r]) : 0.0f;
+    gates.cumulated[i] = {high, static_cast<float>(halvings - static_cast<double>(high))};
+    gates.beta[i] = beta;
+    gates.key_factor[i] = from_start * beta;
+    if (inputs.there[r]) {
       const std::int64_t row = chunk.row_begin + i;
       store_pair(args.decays + (row * args.n_value_heads + head) * 2,
-                 {gates.from_start[i], expf(static_cast<float>(last - cumulated[r]))});
+                 {from_start, expf(static_cast<float>(last - cumulated[r]))});
     }
   }
 }

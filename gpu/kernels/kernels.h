@@ -121,7 +121,7 @@ struct DeltaArgs {
   const DeltaChunk* chunks = nullptr;
   T* solved_v = nullptr;    // [rows, Hv, Dv] V'
   T* solved_k = nullptr;    // [rows, Hv, Dk] K'
-  T* ahead = nullptr;       // [rows, Hv, 64]
+  T* ahead = nullptr;       // [rows, Hv, 64]; BF16 leaves blocks of 16 above the diagonal alone
   float* decays = nullptr;  // [rows, Hv, 2] exp(c_i), exp(c_last - c_i)
   float* states = nullptr;  // [slots, Hv, Dk, Dv]
 };
