@@ -18,13 +18,6 @@ __device__ inline float2 unpack(std::uint32_t pair) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
 }
 
-// 2^x, within 2 units in the last place.
-__device__ inline float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // An 8 x 8 matrix, of which a lane holds two neighbours of row lane / 4, turned.
 __device__ inline std::uint32_t turned(std::uint32_t pair) {
   std::uint32_t to;
