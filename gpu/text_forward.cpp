@@ -221,18 +221,18 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
                .previous = pass.previous},
               projected, heads_.data(), stream);
   const DeltaArgs<T> delta{.n_key_heads = n_key_heads,
-                        .n_value_heads = n_value_heads,
-                        .key_dim = key_dim,
-                        .value_dim = value_dim,
-                        .gate_stride = stride,
-                        .decay = mixer.decay.data(),
-                        .time_bias = mixer.time_bias.data(),
-                        .chunks = pass.chunks,
-                        .solved_v = solved_v_.data(),
-                        .solved_k = solved_k_.data(),
-                        .ahead = ahead_.data(),
-                        .decays = decays_.data(),
-                        .states = states_.data()};
+                           .n_value_heads = n_value_heads,
+                           .key_dim = key_dim,
+                           .value_dim = value_dim,
+                           .gate_stride = stride,
+                           .decay = mixer.decay.data(),
+                           .time_bias = mixer.time_bias.data(),
+                           .chunks = pass.chunks,
+                           .solved_v = solved_v_.data(),
+                           .solved_k = solved_k_.data(),
+                           .ahead = ahead_.data(),
+                           .decays = decays_.data(),
+                           .states = states_.data()};
   delta_prepare(delta, pass.n_chunks, heads_.data(), a, b, stream);
   for (const DeltaLevel& level : pass.levels) {
     delta_scan(delta, pass.delta_runs + level.first_run, level.n_runs, heads_.data(), core_.data(),
