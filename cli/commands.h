@@ -14,6 +14,7 @@ using Command = std::function<int()>;
 Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
 Command add_parity(CLI::App& app);
+Command add_record(CLI::App& app);
 Command add_diff(CLI::App& app);
 Command add_export(CLI::App& app);
 Command add_inspect(CLI::App& app);

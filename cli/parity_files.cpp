@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/labels.h"
@@ -144,11 +143,7 @@ void ReportFiles::write_junit(const Report& report) {
   junit_body_->finish();
   NewFile whole(path("junit.xml"));
   whole.write(junit_.head(report));
-  std::ifstream body(path(kJunitBody), std::ios::binary);
-  std::string block(std::size_t{1} << 16, '\0');
-  while (body.read(block.data(), static_cast<std::streamsize>(block.size())) || body.gcount() > 0) {
-    whole.write(std::string_view(block).substr(0, static_cast<std::size_t>(body.gcount())));
-  }
+  append_file(path(kJunitBody), whole);
   whole.write(junit_.tail());
   whole.finish();
   std::error_code ignored;

@@ -2,6 +2,7 @@
 #include "gpu/cuda_engine.h"
 
 #include <algorithm>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/stages.h"
 #include "gpu/algorithm_cache.h"
 #include "gpu/cuda.h"
+#include "gpu/device_facts.h"
 #include "gpu/gemm.h"
 #include "gpu/kernels/fill.h"
 #include "gpu/loader.h"
@@ -26,8 +28,6 @@
 namespace jemm {
 namespace gpu {
 namespace {
-
-constexpr int kOldestMajor = 8;  // the kernels use BF16 matrix instructions
 
 cudaDeviceProp use_device(int device) {
   const CudaPresence presence = cuda_presence(device);
@@ -46,6 +46,7 @@ class CudaEngine : public Engine {
       : checkpoint_(std::move(checkpoint)),
         device_(options.device),
         properties_(use_device(options.device)),
+        hash_(std::async(std::launch::async, [this] { return checkpoint_->fingerprint(); })),
         gemms_(gemm_mode(options), AlgorithmCache::default_directory()),
         loader_(std::make_unique<Loader>(*checkpoint_)),
         text_(checkpoint_->config().text, load_text_weights<T>(*loader_, label_ids), gemms_,
@@ -58,7 +59,7 @@ class CudaEngine : public Engine {
         "cuda {} sm_{}{} {} {}{}{} lora-{} {}", JEMM_VERSION, properties_.major, properties_.minor,
         Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
         options.deterministic ? " deterministic" : "", settled.empty() ? "" : "-" + settled,
-        lora_mode_name(checkpoint_->lora_mode()), checkpoint_->fingerprint());
+        lora_mode_name(checkpoint_->lora_mode()), hash_.get());
   }
 
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -175,6 +176,7 @@ class CudaEngine : public Engine {
   int device_;
   cudaDeviceProp properties_;
   Stream stream_;
+  std::future<std::string> hash_;  // made while the weights are loaded
   Gemms gemms_;
   std::unique_ptr<Loader> loader_;
   TextForward<T> text_;
@@ -188,29 +190,15 @@ class CudaEngine : public Engine {
 }  // namespace gpu
 
 CudaPresence cuda_presence(int device) {
-  int n_devices = 0, driver = 0;
-  cudaDriverGetVersion(&driver);
-  const cudaError_t status = cudaGetDeviceCount(&n_devices);
-  if (status != cudaSuccess) cudaGetLastError();
-  if (driver == 0) return {false, "no CUDA driver on this machine"};
-  if (status == cudaErrorInsufficientDriver) {
-    return {false, fmt::format("the driver is for CUDA {}.{}, older than this build's {}.{}",
-                               driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
-                               CUDART_VERSION % 1000 / 10)};
+  gpu::DeviceFacts facts{.device = device};
+  cudaDriverGetVersion(&facts.driver);
+  facts.status = cudaGetDeviceCount(&facts.n_devices);
+  if (facts.status != cudaSuccess) cudaGetLastError();
+  if (facts.status == cudaSuccess && device >= 0 && device < facts.n_devices) {
+    cudaDeviceGetAttribute(&facts.major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&facts.minor, cudaDevAttrComputeCapabilityMinor, device);
   }
-  if (status != cudaSuccess) return {false, cudaGetErrorString(status)};
-  if (device < 0 || device >= n_devices) {
-    return {false, n_devices == 0 ? "no CUDA device on this machine"
-                                  : fmt::format("this machine has {} CUDA devices", n_devices)};
-  }
-  int major = 0, minor = 0;
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  if (major < gpu::kOldestMajor) {
-    return {false,
-            fmt::format("compute capability {}.{} is below {}.0", major, minor, gpu::kOldestMajor)};
-  }
-  return {true, {}};
+  return gpu::presence_of(facts, JEMM_CUDA_ARCHITECTURES);
 }
 
 std::unique_ptr<Engine> make_cuda_engine(std::shared_ptr<const Checkpoint> checkpoint,

@@ -8,6 +8,7 @@
 
 #include <cuda_bf16.h>
 
+#include "base/blocks.h"
 #include "base/error.h"
 #include "checkpoint/synthetic.h"
 #include "gpu/kernels/fill.h"
@@ -31,6 +32,7 @@ StoredType stored_type(DType type) {
 
 Loader::Loader(const Checkpoint& checkpoint)
     : checkpoint_(checkpoint), registry_(checkpoint.config()) {
+  cuda_check(cudaGetDevice(&device_), "asking for the device");
   for (Stage& stage : stages_) stage.free.record(stream_);
 }
 
@@ -44,17 +46,20 @@ template <typename T>
 void Loader::stage(const std::byte* from, DType type, std::int64_t n, T* to) {
   const std::size_t size = dtype_size(type);
   const auto part = static_cast<std::int64_t>(kStageBytes / size);
-  for (std::int64_t done = 0; done < n; done += part) {
-    const std::int64_t count = std::min(part, n - done);
+  const auto n_parts = static_cast<std::size_t>((n + part - 1) / part);
+  in_threads(n_parts, kStages, [&](std::size_t i) {
+    cuda_check(cudaSetDevice(device_), "choosing the device");  // of this thread
+    const std::int64_t first = static_cast<std::int64_t>(i) * part;
+    const std::int64_t count = std::min(part, n - first);
     const std::size_t n_bytes = static_cast<std::size_t>(count) * size;
-    Stage& stage = stages_[next_];
-    next_ = (next_ + 1) % stages_.size();
+    Stage& stage = stages_[i % kStages];
+    const std::lock_guard lock(stage.mutex);
     stage.free.wait();
-    std::memcpy(stage.host.data(), from + static_cast<std::size_t>(done) * size, n_bytes);
+    std::memcpy(stage.host.data(), from + static_cast<std::size_t>(first) * size, n_bytes);
     copy_to_device(stage.device.data(), stage.host.data(), n_bytes, stream_);
-    convert(stage.device.data(), stored_type(type), count, to + done, stream_.get());
+    convert(stage.device.data(), stored_type(type), count, to + first, stream_.get());
     stage.free.record(stream_);
-  }
+  });
 }
 
 template <typename T>

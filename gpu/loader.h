@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace jemm::gpu {
 
-/// Copies and conversions are enqueued; finish() waits for them. Page-locked staging buffers let
-/// the host read the next part of a file while the last one is copied.
+/// Copies and conversions are enqueued; finish() waits for them. Several threads read a large
+/// tensor's parts into page-locked staging buffers, while other parts are copied. One call at a
+/// time.
 class Loader {
  public:
   explicit Loader(const Checkpoint& checkpoint);
@@ -45,18 +47,20 @@ class Loader {
   template <typename T>
   void stage(const std::byte* from, DType type, std::int64_t n, T* to);
 
+  static constexpr std::size_t kStages = 8;  // threads that read
   static constexpr std::size_t kStageBytes = std::size_t{16} << 20;
   struct Stage {
     PinnedBytes host{kStageBytes};
     DeviceBytes device{kStageBytes, "staging"};
     Event free;
+    std::mutex mutex;
   };
 
   const Checkpoint& checkpoint_;
   TensorRegistry registry_;
+  int device_ = 0;
   Stream stream_;
-  std::array<Stage, 2> stages_;
-  std::size_t next_ = 0;
+  std::array<Stage, kStages> stages_;
 };
 
 }  // namespace jemm::gpu

@@ -69,6 +69,13 @@ void NewFile::finish() {
   sync_directory(path_.parent_path());
 }
 
+void append_file(const fs::path& from, NewFile& to) {
+  const BlockFile source(from);
+  const std::vector<FileRange> ranges = block_ranges(0, source.size());
+  for_each_range(source, ranges,
+                 [&to](std::size_t, std::span<const std::byte> bytes) { to.write(bytes); });
+}
+
 void write_new_file(const fs::path& path, std::string_view text) {
   NewFile file(path);
   file.write(text);
@@ -86,11 +93,8 @@ bool link_or_copy(const fs::path& from, const fs::path& to) {
     if (status == 0) return true;
     fail(ErrorKind::kIo, "cannot write {}: {}", to.string(), std::strerror(reason));
   }
-  const BlockFile source(from);
   NewFile copy(to);
-  const std::vector<FileRange> ranges = block_ranges(0, source.size());
-  for_each_range(source, ranges,
-                 [&copy](std::size_t, std::span<const std::byte> bytes) { copy.write(bytes); });
+  append_file(from, copy);
   copy.finish();
   return false;
 }

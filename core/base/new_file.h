@@ -31,6 +31,9 @@ class NewFile {
   int fd_;
 };
 
+/// Writes all that the file `from` holds, a block at a time.
+void append_file(const std::filesystem::path& from, NewFile& to);
+
 /// Writes a whole file.
 void write_new_file(const std::filesystem::path& path, std::string_view text);
 

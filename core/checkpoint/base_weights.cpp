@@ -19,6 +19,13 @@ struct IndexLine {
   std::string tensor;
 };
 
+std::vector<std::string> shards_of(const std::vector<IndexLine>& lines) {
+  std::vector<std::string> shards;
+  for (const IndexLine& line : lines) shards.push_back(line.shard);
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  return shards;
+}
+
 /// Sorted by shard.
 std::vector<IndexLine> parse_index(std::string_view text, const std::string& where) {
   const nlohmann::json value = parse_json_object(text, where);
@@ -47,6 +54,14 @@ bool is_ignored_tensor(std::string_view name) {
   return name.starts_with("mtp");
 }
 
+std::vector<std::string> weight_file_names(const FileSource& base) {
+  if (base.contains(kSingleFile) || !base.contains(kIndexFile)) return {kSingleFile};
+  const std::string where = base.path(kIndexFile);
+  std::vector<std::string> names = shards_of(parse_index(base.open(kIndexFile).text(), where));
+  names.emplace_back(kIndexFile);
+  return names;
+}
+
 BaseWeights::BaseWeights(const FileSource& base, const TensorRegistry& registry)
     : registry_(registry) {
   if (base.contains(kSingleFile)) {
@@ -69,9 +84,7 @@ void BaseWeights::read_sharded(const FileSource& base) {
   const std::string where = base.path(kIndexFile);
   const Blob index = base.open(kIndexFile);
   const std::vector<IndexLine> lines = parse_index(index.text(), where);
-  std::vector<std::string> shards;
-  for (const IndexLine& line : lines) shards.push_back(line.shard);
-  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  const std::vector<std::string> shards = shards_of(lines);
   std::vector<std::string> absent;
   std::copy_if(shards.begin(), shards.end(), std::back_inserter(absent),
                [&base](const std::string& shard) { return !base.contains(shard); });

@@ -20,6 +20,10 @@ struct NamedBlob {
 /// "mtp.*": the multi-token heads, which the model ignores.
 bool is_ignored_tensor(std::string_view name);
 
+/// The names that BaseWeights reads in a directory, whether the files are there or not. Throws
+/// Error(kInput) for an index that cannot be read.
+std::vector<std::string> weight_file_names(const FileSource& base);
+
 class BaseWeights {
  public:
   /// Reads model.safetensors, or without it the shards that model.safetensors.index.json names

@@ -60,7 +60,8 @@ class Checkpoint {
   /// mean equal weights, so every byte is read: made at the first call, several files at a time,
   /// and kept; 54 GB take as long as reading them does. The same pass throws Error(kInput) for a
   /// value that is not finite. An export has its inputs' fingerprint from its manifest (of merged
-  /// weights, a hash of it).
+  /// weights, a hash of it); its files are compared with the manifest by the same call. An engine
+  /// makes it while it loads: both read the same bytes.
   virtual std::string fingerprint() const = 0;
 };
 
@@ -68,7 +69,7 @@ class Checkpoint {
 /// it does not have.
 Tensor gather_rows(const Tensor& matrix, std::span<const std::int32_t> rows);
 
-/// How far an export's large files are checked when it is opened.
+/// How far fingerprint() checks an export's large files.
 enum class Trust {
   kHash,         ///< every file is read and its SHA-256 compared
   kSizeAndTime,  ///< a large file of the recorded size and modification time is not read
@@ -96,8 +97,9 @@ ModelSpec parse_model_spec(std::string_view text);
 
 /// Opens and checks everything: config, every tensor's name, dtype and shape, every adapter pair,
 /// calibration. Weights stay on disk (mapped). Without an adapter the base alone is checked. Throws
-/// Error(kInput) naming what is wrong, Error(kIo) for a file that is missing or unreadable. An
-/// export's files are first compared with its manifest, as far as `trust` says.
+/// Error(kInput) naming what is wrong, Error(kIo) for a file that is missing or unreadable. Of an
+/// export the small files are compared with its manifest, the rest by fingerprint() as far as
+/// `trust` says.
 std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files,
                                                   Trust trust = Trust::kHash);
 

@@ -83,7 +83,19 @@ Blob ExportFiles::open(std::string_view file) const {
   return blob;
 }
 
-void ExportFiles::verify(Trust trust) const {
+void ExportFiles::verify_small() const {
+  verify([](const FileRecord& record) { return record.size <= kSmallFile; });
+}
+
+void ExportFiles::verify_large(Trust trust) const {
+  verify([&](const FileRecord& record) {
+    return record.size > kSmallFile &&
+           (trust == Trust::kHash ||
+            BlockFile(directory_ / record.name).mtime_ns() != record.mtime_ns);
+  });
+}
+
+void ExportFiles::verify(const std::function<bool(const FileRecord&)>& is_due) const {
   std::mutex mutex;
   std::vector<std::string> altered;
   constexpr std::size_t kMostFiles = 8;  // at a time: each is read by two blocks
@@ -91,12 +103,7 @@ void ExportFiles::verify(Trust trust) const {
       std::min<std::size_t>(std::thread::hardware_concurrency(), kMostFiles);
   in_threads(manifest_.outputs.size(), n_threads, [&](std::size_t i) {
     const FileRecord& record = manifest_.outputs[i];
-    const fs::path path = directory_ / record.name;
-    if (trust == Trust::kSizeAndTime && record.size > kSmallFile &&
-        BlockFile(path).mtime_ns() == record.mtime_ns) {
-      return;
-    }
-    if (sha256_of_file(path) == record.sha256) return;
+    if (!is_due(record) || sha256_of_file(directory_ / record.name) == record.sha256) return;
     const std::lock_guard lock(mutex);
     altered.push_back(record.name);
   });

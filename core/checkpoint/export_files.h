@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,12 +29,15 @@ class ExportFiles : public FileSource {
 
   static constexpr std::uint64_t kSmallFile = std::uint64_t{64} << 20;
 
-  /// Checks all files, several at a time, each read ahead while it is hashed. Throws Error(kInput)
-  /// that lists those that were altered. A large file whose time differs is hashed in any case.
-  void verify(Trust trust) const;
+  /// Checks the files of at most kSmallFile bytes, or the others, several at a time, each read ahead
+  /// while it is hashed. Throws Error(kInput) that lists those that were altered. A large file whose
+  /// time differs is hashed in any case.
+  void verify_small() const;
+  void verify_large(Trust trust) const;
 
  private:
   void check_sizes() const;
+  void verify(const std::function<bool(const FileRecord&)>& is_due) const;
 
   std::filesystem::path directory_;
   ExportManifest manifest_;

@@ -20,8 +20,8 @@ constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 
 class FileCheckpoint final : public DescribedCheckpoint {
  public:
-  explicit FileCheckpoint(const CheckpointFiles& files)
-      : DescribedCheckpoint(files), base_(*files.base, registry()) {
+  FileCheckpoint(const CheckpointFiles& files, Trust trust)
+      : DescribedCheckpoint(files), trust_(trust), base_(*files.base, registry()) {
     if (files.adapter == nullptr || lora_mode() == LoraMode::kMerged) return;
     adapter_.emplace(
         SafetensorsFile(files.adapter->open(kAdapterWeights), files.adapter->path(kAdapterWeights)),
@@ -30,8 +30,12 @@ class FileCheckpoint final : public DescribedCheckpoint {
 
   std::string fingerprint() const override {
     std::call_once(fingerprint_made_, [this] {
-      fingerprint_ =
-          files().exported == nullptr ? hash_files() : files().exported->manifest().fingerprint;
+      if (files().exported == nullptr) {
+        fingerprint_ = hash_files();
+      } else {
+        files().exported->verify_large(trust_);
+        fingerprint_ = files().exported->manifest().fingerprint;
+      }
     });
     return fingerprint_;
   }
@@ -67,6 +71,7 @@ class FileCheckpoint final : public DescribedCheckpoint {
     return fingerprint_of(files);
   }
 
+  Trust trust_;
   BaseWeights base_;
   std::optional<AdapterWeights> adapter_;
   mutable std::once_flag fingerprint_made_;
@@ -76,8 +81,8 @@ class FileCheckpoint final : public DescribedCheckpoint {
 }  // namespace
 
 std::unique_ptr<const Checkpoint> open_checkpoint(const CheckpointFiles& files, Trust trust) {
-  if (files.exported != nullptr) files.exported->verify(trust);
-  return std::make_unique<FileCheckpoint>(files);
+  if (files.exported != nullptr) files.exported->verify_small();
+  return std::make_unique<FileCheckpoint>(files, trust);
 }
 
 }  // namespace jemm

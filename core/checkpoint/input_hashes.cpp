@@ -8,6 +8,7 @@
 
 #include "base/blocks.h"
 #include "base/sha256.h"
+#include "checkpoint/base_weights.h"
 #include "checkpoint/export_files.h"
 
 namespace jemm {
@@ -40,6 +41,18 @@ FileHashes recorded_hashes(const ExportManifest& manifest) {
     }
   }
   return hashes;
+}
+
+std::vector<std::string> input_names(const CheckpointFiles& files) {
+  std::vector<std::string> names = weight_file_names(*files.base);
+  for (const char* name :
+       {"config.json", "generation_config.json", "tokenizer.json", "tokenizer.model",
+        "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+        "preprocessor_config.json", "video_preprocessor_config.json", "adapter_config.json",
+        "adapter_model.safetensors", "decision_config.json"}) {
+    names.emplace_back(name);
+  }
+  return names;
 }
 
 FileHashes input_hashes(const CheckpointFiles& files, std::span<const std::string> names) {

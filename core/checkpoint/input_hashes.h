@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
@@ -16,6 +17,10 @@ using FileHashes = std::map<std::string, std::string>;
 
 /// What an export's manifest records of its inputs.
 FileHashes recorded_hashes(const ExportManifest& manifest);
+
+/// Every file of the directories that a golden's manifest names: what describes the model, its
+/// weights and its adapter.
+std::vector<std::string> input_names(const CheckpointFiles& files);
 
 /// An export's recorded hashes, all of them; or those of `names` that the directories hold, hashed
 /// now, several at a time. Throws Error(kIo).

@@ -31,11 +31,13 @@ struct NamedBudget {
   std::string_view key;
   Budget Gates::*member;
 };
-constexpr std::array<NamedBudget, 6> kBudgets = {{
+constexpr std::array<NamedBudget, 8> kBudgets = {{
     {"stage_rms", &Gates::stage_rms},
     {"stage_max_abs", &Gates::stage_max_abs},
     {"probability_median", &Gates::probability_median},
     {"probability_max", &Gates::probability_max},
+    {"far_answer", &Gates::far_answer},
+    {"far_share", &Gates::far_share},
     {"expected_value_max", &Gates::expected_value_max},
     {"flip_margin", &Gates::flip_margin},
 }};
@@ -117,6 +119,8 @@ Gates gate_preset(std::string_view name) {
   } else if (name == "strict") {
     gates.stage_rms.times_noise = kTimesNoise;
     gates.probability_max = budget(0.01);
+    gates.far_answer = budget(0.05);
+    gates.far_share.at_most = 0.10;
     gates.flip_margin = budget(0.02);
   } else if (name == "system1-omni") {
     gates.probability_max = budget(0.02);

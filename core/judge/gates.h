@@ -47,9 +47,11 @@ struct Gates {
   Budget stage_max_abs;                    ///< likewise, largest |x - reference|
   Budget probability_median;               ///< of the answers' drifts
   Budget probability_max;                  ///< largest drift
-  Budget expected_value_max;               ///< largest difference of expected_value
-  Budget flip_margin;                      ///< winners agree where the reference leads by as much
-  std::optional<double> threshold;         ///< crossings are counted; else the checkpoint's
+  Budget far_answer;  ///< an answer is far when its drift is over this; noise: its case's largest
+  Budget far_share;   ///< share of the answers that are far
+  Budget expected_value_max;        ///< largest difference of expected_value
+  Budget flip_margin;               ///< winners agree where the reference leads by as much
+  std::optional<double> threshold;  ///< crossings are counted; else the checkpoint's
 
   const Budget& rms_budget(StageId stage) const;
 };

@@ -130,12 +130,16 @@ std::vector<Finding> Judge::add(const CaseComparison& comparison, const CaseComp
   for (const StageValue& value : comparison.values) {
     take_value(comparison.case_id, value, findings);
   }
+  std::optional<double> case_noise;
+  for (std::size_t i = 0; noise != nullptr && i < noise->answers.size(); ++i) {
+    case_noise = std::max(case_noise.value_or(0), noise->answers[i].point.drift);
+  }
   for (const AnswerComparison& answer : comparison.answers) {
     const AnswerComparison* second = nullptr;
     for (std::size_t i = 0; noise != nullptr && i < noise->answers.size(); ++i) {
       if (noise->answers[i].point.question == answer.point.question) second = &noise->answers[i];
     }
-    take_answer(answer, second, findings);
+    take_answer(answer, second, case_noise, findings);
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.stage < b.stage; });
@@ -190,10 +194,11 @@ void Judge::take_value(const std::string& case_id, const StageValue& value,
 }
 
 void Judge::take_answer(const AnswerComparison& answer, const AnswerComparison* noise,
-                        std::vector<Finding>& findings) {
+                        std::optional<double> case_noise, std::vector<Finding>& findings) {
   AnswerPoint point = answer.point;
   if (noise != nullptr) point.noise_drift = noise->point.drift;
   drifts_.push_back(point.drift);
+  if (gauge(gates_.far_answer, point.drift, case_noise).outcome() == Outcome::kOver) ++n_far_;
   kls_.add(point.kl);
   variations_.add(point.total_variation);
   note(worst_drift_, point.drift, point.case_id, point.question);

@@ -58,7 +58,7 @@ class Judge {
   void take_value(const std::string& case_id, const StageValue& value,
                   std::vector<Finding>& findings);
   void take_answer(const AnswerComparison& answer, const AnswerComparison* noise,
-                   std::vector<Finding>& findings);
+                   std::optional<double> case_noise, std::vector<Finding>& findings);
   void take_crossing(const AnswerComparison& answer);
   void take_point(const AnswerPoint& point);
   void count_finding(const Finding& finding);
@@ -78,6 +78,7 @@ class Judge {
   Extreme worst_drift_, worst_kl_, worst_variation_;
   Extreme worst_expected_value_, worst_flip_;
   std::uint64_t n_expected_values_ = 0;
+  std::uint64_t n_far_ = 0;
   bool only_numbers_ = true;  ///< no finding but numbers over their budget
   Bins bins_;
   std::map<StageId, std::uint64_t> first_faults_;

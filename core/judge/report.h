@@ -71,8 +71,8 @@ struct StageSummary {
   std::optional<Gauge> max_abs_gauge;
 };
 
-/// A gate that is not a stage's own: "probability.median", "probability.max", "expected_value.max",
-/// "decision.flip_margin".
+/// A gate that is not a stage's own: "probability.median", "probability.max",
+/// "probability.far_share", "expected_value.max", "decision.flip_margin".
 struct GateResult {
   std::string name;
   StageId stage;  ///< that is blamed

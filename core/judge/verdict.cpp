@@ -74,6 +74,12 @@ void Judge::finish_gates() {
       drift.median, from_noise(&NoiseLevels::probability_median));
   add("probability.max", StageKind::kProbabilities, n, gates_.probability_max, drift, drift.max,
       from_noise(&NoiseLevels::probability_max));
+  const Budget& far = gates_.far_answer;
+  if (far.at_most || far.times_noise) {
+    const double share = n == 0 ? 0 : static_cast<double>(n_far_) / static_cast<double>(n);
+    add("probability.far_share", StageKind::kProbabilities, n, gates_.far_share, {}, share,
+        std::nullopt);
+  }
   add("expected_value.max", StageKind::kDecision, n_expected_values_, gates_.expected_value_max,
       worst_expected_value_, worst_expected_value_.max,
       from_noise(&NoiseLevels::expected_value_max));

@@ -1,7 +1,7 @@
 if(JEMM_FUZZ)
   return()
 endif()
-foreach(part decide diff export images resume golden memory parity)
+foreach(part decide diff export images resume golden memory parity record)
   set(extra)
   if(part MATCHES "golden|parity")
     set(extra EXTRA)

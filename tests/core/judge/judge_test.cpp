@@ -138,12 +138,16 @@ TEST_CASE("the smallest budget that would pass does pass, and any less does not"
   const Report first = judge({pair}, gates);
   for (const GateResult& gate : first.gate_results) {
     if (gate.name == "probability.max") gates.probability_max.at_most = gate.gauge.value;
+    if (gate.name == "probability.far_share") gates.far_share.at_most = gate.gauge.value;
     if (gate.name == "decision.flip_margin") gates.flip_margin.at_most = gate.gauge.value;
   }
   CHECK(first.verdict == Verdict::kFail);
   CHECK(judge({pair}, gates).verdict == Verdict::kPass);
   Gates tighter = gates;
   tighter.probability_max.at_most = std::nextafter(*gates.probability_max.at_most, 0.0);
+  CHECK(judge({pair}, tighter).verdict == Verdict::kDrift);
+  tighter = gates;
+  tighter.far_share.at_most = std::nextafter(*gates.far_share.at_most, 0.0);
   CHECK(judge({pair}, tighter).verdict == Verdict::kDrift);
   tighter = gates;
   tighter.flip_margin.at_most = std::nextafter(*gates.flip_margin.at_most, 0.0);
@@ -161,8 +165,41 @@ TEST_CASE("noise widens budgets, and the verdict says so") {
     return judge.finish().verdict;
   };
   CHECK(verdict(0.009) == Verdict::kPass);
-  CHECK(verdict(0.05) == Verdict::kWithinNoise);
+  CHECK(verdict(0.04) == Verdict::kWithinNoise);
   CHECK(verdict(0.061) == Verdict::kDrift);
+}
+
+TEST_CASE("an answer is far by the noise of its own case, and few answers may be") {
+  const StageSet stages = StageSet::all();
+  Gates gates;
+  gates.far_answer = {.at_most = 0.05, .times_noise = 2};
+  const auto far_share = [&](double moved, std::optional<double> noise_moved) {
+    Judge judge(gates, stages, std::nullopt);
+    const auto compared = [&](double by) {
+      return compare_cases(sample(), with_probabilities(0.5 - by, 0.3 + by, 0.2), stages);
+    };
+    const CaseComparison noise = compared(noise_moved.value_or(0));
+    judge.add(compared(moved), noise_moved ? &noise : nullptr);
+    judge.add(compare_cases(sample(), sample(), stages), nullptr);
+    for (const GateResult& gate : judge.finish().gate_results) {
+      if (gate.name == "probability.far_share") return gate.gauge.value;
+    }
+    return -1.0;
+  };
+  CHECK(far_share(0.04, std::nullopt) == 0);
+  CHECK(far_share(0.06, std::nullopt) == 0.25);  // one of four answers
+  CHECK(far_share(0.06, 0.02) == 0.25);
+  CHECK(far_share(0.06, 0.031) == 0);
+  CHECK(far_share(0.07, 0.031) == 0.25);
+
+  const auto verdict = [&](double share) {
+    gates.far_share.at_most = share;
+    return judge({{sample(), with_probabilities(0.44, 0.36, 0.2)}}, gates).verdict;
+  };
+  CHECK(verdict(0.5) == Verdict::kPass);
+  CHECK(verdict(0.49) == Verdict::kDrift);
+  gates.far_answer = {};
+  CHECK(judge({{sample(), sample()}}, gates).gate_results.size() == 4);  // no share without a limit
 }
 
 TEST_CASE("nothing evaluated is an error, never a pass") {
@@ -265,6 +302,7 @@ TEST_CASE("fields follow from the probabilities, no further than they moved") {
   Gates wide = gate_preset("strict");
   wide.flip_margin.at_most = 0.5;
   wide.probability_max.at_most = 0.5;
+  wide.far_share.at_most = 1;
   CaseRecord flipped = with_probabilities(0.3, 0.5, 0.2);
   CHECK(judge({{sample(), flipped}}, wide).verdict == Verdict::kPass);
   flipped.response->answers[0].texts[1].second = "garbage";

@@ -5,7 +5,8 @@ if(JEMM_FUZZ)
 endif()
 find_package(valijson REQUIRED)
 set(here ${CMAKE_CURRENT_LIST_DIR})
-jemm_test(judge SOURCES ${here}/gates_test.cpp ${here}/judge_test.cpp DEPS jemm_judge)
+jemm_test(judge SOURCES ${here}/gates_test.cpp ${here}/golden_writer_test.cpp
+  ${here}/judge_test.cpp DEPS jemm_judge)
 jemm_test(judge.render
   SOURCES ${here}/html_test.cpp ${here}/junit_test.cpp ${here}/redact_test.cpp
     ${here}/render_test.cpp ${here}/render_text_test.cpp ${here}/report_json_test.cpp

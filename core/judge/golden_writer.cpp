@@ -1,0 +1,208 @@
+// Cases to lines, tensors behind one header, then the manifest.
+#include "judge/golden_writer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/error.h"
+#include "base/utf8.h"
+#include "checkpoint/safetensors_writer.h"
+#include "contract/answer.h"
+
+namespace jemm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kCases = "cases.jsonl";
+constexpr const char* kStages = "stages.safetensors";
+constexpr const char* kValues = "stages.values";
+
+/// Whether a JSON string gives the very bytes back.
+bool is_plain_text(std::string_view bytes) {
+  for (std::size_t at = skip_ascii(bytes, 0); at < bytes.size(); at = skip_ascii(bytes, at)) {
+    Utf8Fault fault;
+    const std::size_t length = code_point_length(bytes.substr(at), fault);
+    if (length == 0) return false;
+    std::size_t end = at;
+    if (is_surrogate(next_code_point(bytes, end))) return false;
+    at = end;
+  }
+  return true;
+}
+
+/// As CPython's json writes and reads it.
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return python_float(value);
+}
+
+std::string text_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(json_string(text));
+  return fmt::format("[{}]", fmt::join(quoted, ","));
+}
+
+std::string image_json(const ImageRecord& image) {
+  return fmt::format(
+      R"({{"width":{},"height":{},"rgb_sha256":"{}","grid_thw":[{}],"pixel_values_sha256":"{}"}})",
+      image.width, image.height, image.rgb_sha256, fmt::join(image.grid_thw, ","),
+      image.pixel_values_sha256);
+}
+
+std::string question_json(const QuestionRecord& question) {
+  std::string json = fmt::format(R"({{"id":{},"type":{},"candidates":{})", json_string(question.id),
+                                 json_string(question.type), text_list(question.candidates));
+  if (question.prompt) json += fmt::format(R"(,"prompt":{})", json_string(*question.prompt));
+  if (question.token_ids) {
+    json += fmt::format(R"(,"token_ids":[{}])", fmt::join(*question.token_ids, ","));
+  }
+  if (question.position_ids_sha256) {
+    json += fmt::format(R"(,"position_ids_sha256":"{}")", *question.position_ids_sha256);
+  }
+  if (question.logits) {
+    std::vector<std::string> logits;
+    for (const double logit : *question.logits) logits.push_back(number(logit));
+    json += fmt::format(R"(,"logits":[{}])", fmt::join(logits, ","));
+  }
+  return json + '}';
+}
+
+std::string field_json(const AnswerRecord& answer, const std::string& field) {
+  if (field == "probabilities") {
+    std::vector<std::string> members;
+    for (const auto& [candidate, p] : answer.probabilities) {
+      members.push_back(fmt::format("{}:{}", json_string(candidate), number(p)));
+    }
+    return fmt::format("{{{}}}", fmt::join(members, ","));
+  }
+  for (const auto& [name, value] : answer.numbers) {
+    if (name == field) return number(value);
+  }
+  for (const auto& [name, value] : answer.texts) {
+    if (name == field) return json_string(value);
+  }
+  return "null";
+}
+
+std::string response_json(const ResponseRecord& response) {
+  std::vector<std::string> answers;
+  for (const AnswerRecord& answer : response.answers) {
+    std::vector<std::string> fields;
+    for (const std::string& field : answer.fields) {
+      fields.push_back(fmt::format("{}:{}", json_string(field), field_json(answer, field)));
+    }
+    answers.push_back(
+        fmt::format("{}:{{{}}}", json_string(answer.question_id), fmt::join(fields, ",")));
+  }
+  return fmt::format(
+      R"({{"model":{},"answers":{{{}}},"usage":{{"input_tokens":{},"output_tokens":{}}}}})",
+      json_string(response.model), fmt::join(answers, ","), response.input_tokens.value_or(0),
+      response.output_tokens.value_or(0));
+}
+
+void make_directory(const fs::path& directory, bool force) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (!fs::is_directory(directory, error)) {
+    fail(ErrorKind::kIo, "cannot make the directory {}", directory.string());
+  }
+  for (const char* name : {kManifest, kCases, kStages}) {
+    if (!fs::exists(fs::symlink_status(directory / name))) continue;
+    if (!force) {
+      fail(ErrorKind::kUsage, "{} is there already; --force overwrites it",
+           (directory / name).string());
+    }
+    fs::remove(directory / name, error);
+  }
+}
+
+}  // namespace
+
+std::string case_line(const CaseRecord& record) {
+  std::string line = fmt::format(R"({{"id":{},)", json_string(record.id));
+  line += is_plain_text(record.body)
+              ? fmt::format(R"("raw":{})", json_string(record.body))
+              : fmt::format(R"("body_base64":"{}")", encode_base64(record.body));
+  if (record.error) {
+    return line + fmt::format(R"(,"status":"error","http":{},"error":{{"error":{},"detail":{}}}}})"
+                              "\n",
+                              record.error->http, json_string(record.error->type),
+                              json_string(record.error->detail));
+  }
+  if (!record.images.empty()) {
+    std::vector<std::string> images;
+    for (const ImageRecord& image : record.images) images.push_back(image_json(image));
+    line += fmt::format(R"(,"images":[{}])", fmt::join(images, ","));
+  }
+  std::vector<std::string> questions;
+  for (const QuestionRecord& question : record.questions) {
+    questions.push_back(question_json(question));
+  }
+  line += fmt::format(R"(,"questions":[{}])", fmt::join(questions, ","));
+  if (record.response) line += fmt::format(R"(,"response":{})", response_json(*record.response));
+  return line + R"(,"status":"ok"})" + "\n";
+}
+
+GoldenWriter::GoldenWriter(const fs::path& directory, bool force)
+    : directory_((make_directory(directory, force), directory)), cases_(directory / kCases) {}
+
+void GoldenWriter::add(const CaseRecord& record) {
+  if (record.id.empty()) fail(ErrorKind::kInput, "a request has an empty id");
+  if (!ids_.insert(record.id).second) {
+    fail(ErrorKind::kInput, "more than one request has the id {}", json_string(record.id));
+  }
+  cases_.write(case_line(record));
+  if (record.error) return;
+  ++n_ok_;
+  for (const StageTensor& tensor : record.tensors) {
+    if (!values_) values_.emplace(directory_ / kValues);
+    values_->write(std::as_bytes(std::span(tensor.values)));
+    tensors_.push_back(
+        {fmt::format("{}/{}/{}", record.id, tensor.question, stage_name(tensor.stage)),
+         tensor.values.size()});
+  }
+}
+
+void GoldenWriter::write_stages() {
+  std::vector<OutputTensor> described;
+  for (const TensorPlace& tensor : tensors_) {
+    OutputTensor& output = described.emplace_back();
+    output.name = tensor.name;
+    output.dtype = DType::kF32;
+    output.shape = {static_cast<std::int64_t>(tensor.n_values)};
+  }
+  values_->finish();
+  const fs::path values = directory_ / kValues;
+  NewFile stages(directory_ / kStages);
+  stages.write(safetensors_header(described));
+  append_file(values, stages);
+  stages.finish();
+  std::error_code ignored;
+  fs::remove(values, ignored);
+}
+
+void GoldenWriter::finish(const Source& source) {
+  if (values_) write_stages();
+  cases_.finish();
+  nlohmann::ordered_json manifest = {{"format", "jemm-golden/1"},
+                                     {"mode", "full"},
+                                     {"dtype", source.dtype},
+                                     {"device", source.device}};
+  manifest["versions"] = nlohmann::ordered_json::object();
+  for (const auto& [name, version] : source.versions) manifest["versions"][name] = version;
+  manifest["checkpoint_sha256"] = source.checkpoint_sha256;
+  if (source.synthetic_seed) manifest["synthetic_seed"] = *source.synthetic_seed;
+  manifest["cases"] = ids_.size();
+  manifest["ok"] = n_ok_;
+  manifest["errors"] = ids_.size() - n_ok_;
+  write_new_file(directory_ / kManifest, manifest.dump(1) + "\n");
+}
+
+}  // namespace jemm
