@@ -138,7 +138,10 @@ cublasLtMatmulAlgo_t find_fastest(const BlasLt& blas, std::span<const Trial> tri
   sort_by_score(candidates);
   candidates.resize(std::min(candidates.size(), kFinalists));
   std::erase_if(candidates, [](const Candidate& c) { return c.score == kNever; });
-  if (candidates.empty()) fail(ErrorKind::kDevice, "cuBLASLt refuses what it proposes");
+  if (candidates.empty()) {
+    stream.synchronize("a search for algorithms");  // says so when the device is lost
+    fail(ErrorKind::kDevice, "cuBLASLt refuses all that it proposes");
+  }
   for (int round = 0; round < kFinalRounds; ++round) {
     for (Candidate& candidate : candidates) measure(blas, trials, candidate, stopwatch);
   }
