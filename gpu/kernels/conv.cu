@@ -15,7 +15,7 @@ namespace jemm::gpu {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kMaxHead = 128;
+constexpr int kMaxHead = kMaxDeltaHead;
 constexpr int kMaxWidth = 4;                 // taps
 constexpr int kBefore = kMaxWidth - 1;       // inputs before a row that it sees
 constexpr int kConvRows = 8, kNormRows = 4;  // of a strip

@@ -55,9 +55,9 @@ __device__ inline void multiply(float (&left)[4], float (&right)[4], const std::
   mma_bf16(right, a, r[2], r[3]);
 }
 
-// Whether all rows from `from` on start at multiples of 16 bytes.
-__device__ inline bool is_aligned(const bf16* from, int stride) {
-  return reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && stride % 8 == 0;
+// Whether rows from `from` on are whole vectors of 16 bytes.
+__device__ inline bool is_aligned(const bf16* from, int stride, int width) {
+  return reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && stride % 8 == 0 && width % 8 == 0;
 }
 
 // [64, kWidth] to shared memory by kCopiers threads, in the background where rows are aligned;
@@ -67,17 +67,20 @@ __device__ inline void copy_tile(const bf16* from, int stride, int n_rows, int w
                                  int to_stride, int thread) {
   constexpr int kPerRow = kWidth / 8, kStep = kCopiers / kPerRow;
   const int row = thread / kPerRow, column = thread % kPerRow * 8;
-  const int valid = min(max(width - column, 0), 8);
+  const int end = column < width ? n_rows : 0;  // rows from here on are zeros
   to += row * to_stride + column;
-  if (is_aligned(from, stride)) {
-    from += valid > 0 ? column : 0;
+  if (is_aligned(from, stride, width)) {
+    from += row * stride + column;
     const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
 #pragma unroll
     for (int i = 0; i < kChunk; i += kStep) {
-      const int bytes = row + i < n_rows ? 2 * valid : 0;
       asm volatile(
-          "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target + 2 * i * to_stride),
-          "l"(from + min(row + i, n_rows - 1) * stride), "r"(bytes)
+          "{\n"
+          ".reg .pred zero;\n"
+          "setp.ge.s32 zero, %2, %3;\n"
+          "cp.async.cg.shared.global [%0], [%1], 16, zero;\n"
+          "}" ::"r"(target + 2 * i * to_stride),
+          "l"(from + i * stride), "r"(row + i), "r"(end)
           : "memory");
     }
     return;
@@ -86,8 +89,9 @@ __device__ inline void copy_tile(const bf16* from, int stride, int n_rows, int w
   for (int i = 0; i < kChunk; i += kStep) {
 #pragma unroll 1
     for (int j = 0; j < 8; ++j) {
-      to[i * to_stride + j] = row + i < n_rows && j < valid ? from[(row + i) * stride + column + j]
-                                                            : from_float<bf16>(0.0f);
+      to[i * to_stride + j] = row + i < end && column + j < width
+                                  ? from[(row + i) * stride + column + j]
+                                  : from_float<bf16>(0.0f);
     }
   }
 }
@@ -98,7 +102,7 @@ template <int kRows, int kWidth>
 __device__ inline void store_tile(const bf16* from, int from_stride, int n_rows, int width,
                                   bf16* to, int stride) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (is_aligned(to, stride) && width % 8 == 0) {
+  if (is_aligned(to, stride, width)) {
     constexpr int kPerRow = kWidth / 8;
     const int row = lane / kPerRow, column = lane % kPerRow * 8;
     if (column >= width) return;

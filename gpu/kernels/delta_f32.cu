@@ -65,8 +65,7 @@ __global__ void __launch_bounds__(kThreads)
   auto& shared = *reinterpret_cast<PrepareShared*>(memory);
   const Gates& gates = shared.gates;
   const DeltaChunk chunk = args.chunks[blockIdx.x];
-  const int head = static_cast<int>(blockIdx.y);
-  const HeadPlace place(args, head, head / (args.n_value_heads / args.n_key_heads));
+  const HeadPlace place(args, static_cast<int>(blockIdx.y));
   const float* rows = qkv + chunk.row_begin * place.stride;
   const std::int64_t first =
       static_cast<std::int64_t>(chunk.row_begin) * args.n_value_heads + place.head;
@@ -158,8 +157,7 @@ __global__ void __launch_bounds__(kThreads)
   extern __shared__ uint4 memory[];
   auto& shared = *reinterpret_cast<ScanShared*>(memory);
   const DeltaRun run = runs[blockIdx.x];
-  const int head = static_cast<int>(blockIdx.y);
-  const HeadPlace place(args, head, head / (args.n_value_heads / args.n_key_heads));
+  const HeadPlace place(args, static_cast<int>(blockIdx.y));
   const int column0 = static_cast<int>(blockIdx.z) * kSlice;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const Lane lane;

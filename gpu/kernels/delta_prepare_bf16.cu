@@ -5,7 +5,8 @@
 // by substitution in FP32. Blocks grow to 32, then 64, by products: the corner C of [[A, 0],
 // [C, B]] becomes -B^-1 C A^-1, in TF32. The inverse, scaled by columns and rounded to BF16, times
 // V and K gives V' and K'. Sums are FP32 but for the decays' logarithms, which are summed in
-// double. Work: 64 64 (4 Dk + 2 Dk + 2 Dv) operations; bytes 48 KB read, 40 KB written.
+// double. Work: up to 64 64 (6 Dk + 2 Dv) operations, blocks above the diagonal being left out; 48
+// KB read, 40 KB written.
 #include "gpu/kernels/delta_bf16.cuh"
 
 namespace jemm::gpu {
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const std::int64_t first =
       static_cast<std::int64_t>(chunk.row_begin + row0) * n_heads + head;  // of the warp's rows
 
-  GateInputs gate_inputs;
+  GateInputs<bf16> gate_inputs;
   if (warp == 0) gate_inputs = read_gates(args, chunk, head, a, b);
   const bf16* rows = qkv + chunk.row_begin * place.stride;
   const auto copy = [&](int from, int width, bf16* to) {

@@ -25,6 +25,9 @@ struct HeadPlace {
         q(key_head * args.key_dim),
         k(key_width + q),
         v(2 * key_width + h * args.value_dim) {}
+  template <typename T>
+  __device__ HeadPlace(const DeltaArgs<T>& args, int h)
+      : HeadPlace(args, h, h / (args.n_value_heads / args.n_key_heads)) {}
   int head, key_width;
   std::int64_t stride;  // of a row of qkv
   int q, k, v;          // offsets in it
@@ -47,24 +50,24 @@ __device__ inline float softplus(float x) {
   return x > 20.0f ? x : log1pf(expf(x));
 }
 
-// What gates are computed from: two rows a lane, those of a chunk a warp.
+// What gates are computed from, as read: two rows a lane, those of a chunk a warp.
+template <typename T>
 struct GateInputs {
-  float a[2] = {}, b[2] = {}, decay = 0;
-  bool there[2] = {};
+  T a[2], b[2];
+  float decay, bias;
 };
 template <typename T>
-__device__ GateInputs read_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head,
-                                 const T* a, const T* b) {
-  GateInputs inputs;
+__device__ GateInputs<T> read_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head,
+                                    const T* a, const T* b) {
+  GateInputs<T> inputs;
   inputs.decay = args.decay[head];
-  const float bias = args.time_bias[head];
+  inputs.bias = args.time_bias[head];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int i = 2 * static_cast<int>(threadIdx.x % 32) + r;
-    inputs.there[r] = i < chunk.n_rows;
-    const std::int64_t at = (chunk.row_begin + min(i, chunk.n_rows - 1)) * args.gate_stride + head;
-    inputs.a[r] = to_float(a[at]) + bias;
-    inputs.b[r] = to_float(b[at]);
+    const int i = min(2 * static_cast<int>(threadIdx.x % 32) + r, chunk.n_rows - 1);
+    const std::int64_t at = (chunk.row_begin + i) * args.gate_stride + head;
+    inputs.a[r] = a[at];
+    inputs.b[r] = b[at];
   }
   return inputs;
 }
@@ -72,15 +75,15 @@ __device__ GateInputs read_gates(const DeltaArgs<T>& args, const DeltaChunk& chu
 // One warp: fills `gates` and writes the decays.
 template <typename T>
 __device__ void fill_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, int head,
-                           const GateInputs& inputs, Gates& gates) {
+                           const GateInputs<T>& inputs, Gates& gates) {
   constexpr unsigned kAll = 0xffffffffU;
   constexpr double kPerLog2 = 1.4426950408889634;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   double own[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float log_decay = -inputs.decay * softplus(inputs.a[r]);
-    own[r] = inputs.there[r] ? static_cast<double>(log_decay) : 0.0;
+    const float log_decay = -inputs.decay * softplus(to_float(inputs.a[r]) + inputs.bias);
+    own[r] = 2 * lane + r < chunk.n_rows ? static_cast<double>(log_decay) : 0.0;
   }
   double sum = own[0] + own[1];
 #pragma unroll
@@ -96,11 +99,12 @@ __device__ void fill_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, in
     const double halvings = cumulated[r] * kPerLog2;
     const auto high = static_cast<float>(halvings);
     const float from_start = expf(static_cast<float>(cumulated[r]));
-    const float beta = inputs.there[r] ? sigmoid(inputs.b[r]) : 0.0f;
+    const bool there = i < chunk.n_rows;
+    const float beta = there ? sigmoid(to_float(inputs.b[r])) : 0.0f;
     gates.cumulated[i] = {high, static_cast<float>(halvings - static_cast<double>(high))};
     gates.beta[i] = beta;
     gates.key_factor[i] = from_start * beta;
-    if (inputs.there[r]) {
+    if (there) {
       const std::int64_t row = chunk.row_begin + i;
       store_pair(args.decays + (row * args.n_value_heads + head) * 2,
                  {from_start, expf(static_cast<float>(last - cumulated[r]))});

@@ -160,8 +160,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   auto* stages = reinterpret_cast<Stage*>(memory);
   const DeltaRun run = runs[blockIdx.x];
   const DeltaChunk* chunks = args.chunks + run.first_chunk;
-  const int head = static_cast<int>(blockIdx.y);
-  const HeadPlace place(args, head, head / (args.n_value_heads / args.n_key_heads));
+  const HeadPlace place(args, static_cast<int>(blockIdx.y));
   const int warp = static_cast<int>(threadIdx.x) / 32;
   DeltaChunk next = chunks[0];
   // Both kinds of warps pass one barrier a chunk: then the chunk is there, and the one before has
