@@ -62,6 +62,26 @@ __device__ inline void store_pair(__nv_bfloat16* p, float2 x) {
   *reinterpret_cast<__nv_bfloat162*>(p) = __float22bfloat162_rn(x);
 }
 
+/// kN elements that are read and written in one access; their address is a multiple of its size.
+template <typename T, int kN>
+struct alignas(sizeof(T) * kN) Pack {
+  T at[kN];
+};
+
+/// Elements of a 16-byte access.
+template <typename T>
+inline constexpr int kWide = static_cast<int>(16 / sizeof(T));
+
+template <typename T, int kN>
+__device__ Pack<T, kN> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, kN>*>(from);
+}
+
+template <typename T, int kN>
+__device__ void store_pack(T* to, const Pack<T, kN>& pack) {
+  *reinterpret_cast<Pack<T, kN>*>(to) = pack;
+}
+
 __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
