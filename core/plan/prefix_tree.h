@@ -28,7 +28,7 @@ inline constexpr int kPrefixFates = 3;
 
 struct PrefixDecision {
   PrefixFate fate = PrefixFate::kShared;
-  std::int64_t n_rows = 0;  ///< of the beginning, from the root, cut to kSplitRows
+  std::int64_t n_rows = 0;  ///< of it, from the root, cut to kSplitRows if it has as many
   std::int64_t n_own = 0;   ///< of them, those behind the split above it
   std::int64_t first = 0;   ///< sequences first to last of the order have it in common
   std::int64_t last = 0;

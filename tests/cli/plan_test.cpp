@@ -12,7 +12,8 @@ std::string input() {
   std::string text;
   for (int n = 0; n < 6; ++n) {
     const Json noul{{"type", "noul"}, {"instructions", "Is case " + std::to_string(n) + " down?"}};
-    text += Json{{"state", n < 4 ? state : "short"}, {"questions", {{"a", noul}, {"b", {{"type", "noul"}}}}}}
+    text += Json{{"state", n < 4 ? state : "short"},
+                 {"questions", {{"a", noul}, {"b", {{"type", "noul"}}}}}}
                 .dump() +
             "\n";
   }
@@ -32,8 +33,8 @@ TEST_CASE("rows and passes of each mode are those of decide") {
     CHECK(plan["requests"] == 6);
     CHECK(plan["questions"] == 12);
     for (const std::string mode : {"off", "request", "file"}) {
-      const std::vector<Json> lines = results(
-          run_jemm({"decide", "--prefix-reuse", mode, "--batch-tokens", budget, path}).out);
+      const std::vector<Json> lines =
+          results(run_jemm({"decide", "--prefix-reuse", mode, "--batch-tokens", budget, path}).out);
       std::size_t n_computed = 0, n_reused = 0;
       for (const Json& line : lines) {
         n_computed += line["jemm"]["reuse"]["rows_computed"].get<std::size_t>();
@@ -43,7 +44,9 @@ TEST_CASE("rows and passes of each mode are those of decide") {
       CHECK(plan["modes"][mode]["rows_saved"] == n_reused);
       CHECK(plan["rows"] == n_computed + n_reused);
     }
-    const auto ms = [&](const char* mode) { return plan["modes"][mode]["predicted_ms"].get<double>(); };
+    const auto ms = [&](const char* mode) {
+      return plan["modes"][mode]["predicted_ms"].get<double>();
+    };
     if (budget == "2048") {
       CHECK(ms("request") < ms("off"));
       CHECK(ms("file") < ms("request"));
@@ -76,12 +79,14 @@ TEST_CASE("no weights are needed; refused requests are counted") {
 
 TEST_CASE("costs are measured, written and read back") {
   const ScratchDir scratch;
-  const Finished measured = run_jemm({"plan", "--json", "--measure", "--batch-tokens", "600"}, input());
+  const Finished measured =
+      run_jemm({"plan", "--json", "--measure", "--batch-tokens", "600"}, input());
   CHECK(measured.code == 0);
   const Json profile = Json::parse(measured.out)["profile"];
   CHECK(profile["points"].size() >= 2);
   const std::string path = scratch.write("profile.json", profile.dump());
-  const Finished again = run_jemm({"plan", "--json", "--profile", path, "--batch-tokens", "600"}, input());
+  const Finished again =
+      run_jemm({"plan", "--json", "--profile", path, "--batch-tokens", "600"}, input());
   CHECK(again.code == 0);
   CHECK(Json::parse(again.out)["modes"] == Json::parse(measured.out)["modes"]);
   for (const char* bad :

@@ -1,4 +1,5 @@
-// jemm decide --prefix-reuse through the program: equal answers, order, errors, interruptions, audits.
+// jemm decide --prefix-reuse through the program: equal answers, order, errors, interruptions,
+// audits.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +29,9 @@ std::string mixed_input(int n, unsigned seed) {
   std::string text;
   for (int i = 0; i < n; ++i) {
     if (random() % 12 == 0) {
-      text += random() % 2 == 0 ? "no json\n" : R"({"state":"x","questions":{}})" "\n";
+      text += random() % 2 == 0 ? "no json\n"
+                                : R"({"state":"x","questions":{}})"
+                                  "\n";
       continue;
     }
     Json questions;
@@ -36,8 +39,9 @@ std::string mixed_input(int n, unsigned seed) {
       questions["q" + std::to_string(k)] = {{"instructions", instructions[random() % 8]},
                                             {"criteria", {{"a", "search"}, {"b", "mailer"}}}};
     }
-    const Json request{{"state", states[random() % 4] + (random() % 3 == 0 ? words(random, 2) : "")},
-                       {"questions", questions}};
+    const Json request{
+        {"state", states[random() % 4] + (random() % 3 == 0 ? words(random, 2) : "")},
+        {"questions", questions}};
     text += request.dump() + "\n";
     if (random() % 10 == 0) text += request.dump() + "\n";
   }
@@ -82,8 +86,8 @@ TEST_CASE("every mode answers the same bits under the same fingerprint, and says
       if (line.contains("answers")) CHECK(line["jemm"]["reuse"]["mode"] == mode);
     }
     for (const std::string budget : {"1", "300"}) {
-      const Finished small = run_jemm(
-          {"decide", "--prefix-reuse", mode, "--batch-tokens", budget, "--reuse-memory", "40kB", path});
+      const Finished small = run_jemm({"decide", "--prefix-reuse", mode, "--batch-tokens", budget,
+                                       "--reuse-memory", "40kB", path});
       CHECK(answers_only(small.out) == answers_only(off.out));
     }
   }
@@ -145,12 +149,12 @@ TEST_CASE("kill -9 and --resume in file mode, the modes mixed: nothing lost, not
     return absent ? std::uintmax_t{0} : size;
   };
   for (int round = 0; round < 40; ++round) {
-    const std::string mode = std::vector<std::string>{"file", "request", "off", "file"}[random() % 4];
+    const std::string mode =
+        std::vector<std::string>{"file", "request", "off", "file"}[random() % 4];
     const std::uintmax_t n_before = n_bytes();
-    const pid_t pid =
-        start_jemm(Process{.arguments = {"decide", "--resume", "--prefix-reuse", mode,
-                                         "--batch-tokens", "700", "--reuse-memory", "60kB", "--out",
-                                         out, input}});
+    const pid_t pid = start_jemm(
+        Process{.arguments = {"decide", "--resume", "--prefix-reuse", mode, "--batch-tokens", "700",
+                              "--reuse-memory", "60kB", "--out", out, input}});
     for (int i = 0; i < 3000 && n_bytes() <= n_before; ++i) ::usleep(5'000);
     ::usleep(static_cast<useconds_t>(random() % 30'000));
     ::kill(pid, SIGKILL);
@@ -172,8 +176,9 @@ TEST_CASE("Ctrl-C in file mode ends between passes with whole lines in order and
   const ScratchDir scratch;
   const std::string input = scratch.write("in", mixed_input(1500, 6));
   const std::string out = scratch.file("o");
-  const pid_t pid = start_jemm(Process{.arguments = {"decide", "--prefix-reuse", "file",
-                                                     "--batch-tokens", "400", "--out", out, input}});
+  const pid_t pid =
+      start_jemm(Process{.arguments = {"decide", "--prefix-reuse", "file", "--batch-tokens", "400",
+                                       "--out", out, input}});
   for (int i = 0; i < 3000; ++i) {
     std::error_code absent;
     if (std::filesystem::file_size(out, absent) > 0 && !absent) break;
@@ -205,8 +210,7 @@ TEST_CASE("audits: the same requests every time, in the line and at the end") {
   const ScratchDir scratch;
   const std::string path = scratch.write("in.jsonl", mixed_input(60, 8));
   const auto audited = [&](const std::string& rate, const std::string& mode) {
-    const Finished run =
-        run_jemm({"decide", "--prefix-reuse", mode, "--audit-reuse", rate, path});
+    const Finished run = run_jemm({"decide", "--prefix-reuse", mode, "--audit-reuse", rate, path});
     CHECK(run.code == 3);
     std::vector<std::string> ids;
     for (const Json& line : results(run.out)) {
@@ -214,7 +218,8 @@ TEST_CASE("audits: the same requests every time, in the line and at the end") {
       CHECK(line["jemm"]["reuse"]["audit"] == "equal");
       ids.push_back(line["id"].dump());
     }
-    const bool told = run.err.find(std::to_string(ids.size()) + " requests were computed again") != std::string::npos;
+    const bool told = run.err.find(std::to_string(ids.size()) + " requests were computed again") !=
+                      std::string::npos;
     CHECK(told == !ids.empty());
     return ids;
   };
@@ -231,9 +236,8 @@ TEST_CASE("a difference that an earlier run's audit has shown still ends a resum
   const ScratchDir scratch;
   const std::string input = scratch.write("in", bodies(3));
   const std::string out = scratch.file("o");
-  const std::vector<std::string> arguments{"decide", "--resume",       "--prefix-reuse",
-                                           "file",   "--audit-reuse",  "1",
-                                           "--out",  out,              input};
+  const std::vector<std::string> arguments{
+      "decide", "--resume", "--prefix-reuse", "file", "--audit-reuse", "1", "--out", out, input};
   const Finished good = run_jemm(arguments);
   CHECK(good.code == 0);
   CHECK(good.err.find("3 requests were computed again without reuse: equal bits") !=
@@ -258,7 +262,8 @@ TEST_CASE("file mode holds no more than its memory, however long the input") {
   constexpr int kLines = 6000;
 #endif
   const ScratchDir scratch;
-  const std::string few = scratch.write("few", bodies(1000)), many = scratch.write("many", bodies(kLines));
+  const std::string few = scratch.write("few", bodies(1000)),
+                    many = scratch.write("many", bodies(kLines));
   const auto peak = [&](const std::string& path) {
     const Finished run = run_jemm(
         Process{.arguments = {"decide", "--prefix-reuse", "file", "--reuse-memory", "2MiB", path},

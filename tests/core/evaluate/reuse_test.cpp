@@ -1,4 +1,5 @@
-// The evaluator in every mode of reuse: the same answers in the same order, and what it says of them.
+// The evaluator in every mode of reuse: the same answers in the same order, and what it says of
+// them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -100,8 +101,8 @@ std::string body_of(const std::string& state, const std::vector<std::string>& in
   nlohmann::ordered_json questions;
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     // Names that sort the other way round.
-    questions["q" + std::to_string(1000 - i)] = {{"instructions", instructions[i]},
-                                                 {"criteria", {{"a", "x"}, {"b", "y"}, {"c", "z"}}}};
+    questions["q" + std::to_string(1000 - i)] = {
+        {"instructions", instructions[i]}, {"criteria", {{"a", "x"}, {"b", "y"}, {"c", "z"}}}};
   }
   return nlohmann::ordered_json{{"state", state}, {"questions", questions}}.dump();
 }
@@ -155,7 +156,8 @@ TEST_CASE("every mode, budget and memory gives the same answers in input order")
     whole.all(bodies);
     for (const PrefixReuse mode : kModes) {
       for (const std::size_t batch_tokens : {1, 300, 2048}) {
-        for (const std::size_t memory : {std::size_t{1}, std::size_t{20'000}, std::size_t{1} << 28}) {
+        for (const std::size_t memory :
+             {std::size_t{1}, std::size_t{20'000}, std::size_t{1} << 28}) {
           Run run(mode, {.batch_tokens = batch_tokens, .reuse_memory = memory, .max_segments = 9});
           run.all(bodies, seed == 1 ? Audit::kYes : Audit::kNo);
           check_same(run.results, whole.results);
@@ -209,9 +211,11 @@ TEST_CASE("a request's questions share its state, another request's do not, unle
 TEST_CASE("two images of equal size and other pixels are not the same beginning") {
   // 1 x 1 PNG files, black and white, resized to the same grid.
   const std::string black =
-      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC";
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmC"
+      "C";
   const std::string white =
-      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC";
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/"
+      "AAX+Av4N70a4AAAAAElFTkSuQmCC";
   const auto body = [](const std::string& image, const std::string& instructions) {
     auto json = nlohmann::ordered_json::parse(body_of("state", {instructions}));
     json["images"] = {image};
@@ -221,8 +225,7 @@ TEST_CASE("two images of equal size and other pixels are not the same beginning"
   run.all({body(black, "one"), body(white, "one"), body(black, "two"), body(black, "one")});
   REQUIRE(run.results.size() == 4);
   for (const RequestResult& result : run.results) REQUIRE_FALSE(result.error);
-  CHECK(run.results[0].rows_computed + run.results[2].rows_computed +
-            run.results[3].rows_computed <
+  CHECK(run.results[0].rows_computed + run.results[2].rows_computed + run.results[3].rows_computed <
         run.results[0].input_tokens + run.results[2].input_tokens);
   CHECK(run.results[1].rows_computed == run.results[1].input_tokens);
 }
@@ -286,8 +289,7 @@ TEST_CASE("a stop gives up what waits; what is done and in order is handed over"
   std::vector<std::string> bodies;
   for (int i = 0; i < 20; ++i) bodies.push_back(body_of(words(random, 100), {"one"}));
   int n_asked = 0;
-  Run run(PrefixReuse::kFile,
-          {.batch_tokens = 500, .stop = [&] { return ++n_asked == 3; }});
+  Run run(PrefixReuse::kFile, {.batch_tokens = 500, .stop = [&] { return ++n_asked == 3; }});
   for (const std::string& body : bodies) run.evaluator.submit(body);
   CHECK(run.results.empty());
   run.evaluator.flush();
@@ -305,7 +307,8 @@ TEST_CASE("a stop in the middle of a request's questions is survived") {
   std::mt19937 random(8);
   std::vector<std::string> many;
   for (int i = 0; i < 40; ++i) many.push_back(words(random, 20));
-  Run run(PrefixReuse::kFile, {.batch_tokens = 200, .reuse_memory = 8000, .stop = [] { return true; }});
+  Run run(PrefixReuse::kFile,
+          {.batch_tokens = 200, .reuse_memory = 8000, .stop = [] { return true; }});
   run.evaluator.submit(body_of("x", many));
   run.evaluator.flush();
   CHECK(run.results.empty());

@@ -1,4 +1,5 @@
-// Plans hold what they promise on random trees: every row once, limits, the cheapest splits, reasons.
+// Plans hold what they promise on random trees: every row once, limits, the cheapest splits,
+// reasons.
 #include "plan/reuse_plan.h"
 
 #include <doctest/doctest.h>
@@ -125,7 +126,8 @@ double cost_of(const std::vector<Sequence>& sequences, const std::set<Sequence>&
         // Its own rows, behind the nearest split above it.
         std::size_t outer = 0;
         for (const Sequence& other : splits) {
-          if (other.size() < split.size() && std::equal(other.begin(), other.end(), split.begin())) {
+          if (other.size() < split.size() &&
+              std::equal(other.begin(), other.end(), split.begin())) {
             outer = std::max(outer, other.size());
           }
         }
@@ -199,8 +201,7 @@ TEST_CASE("every fate has its reason") {
   decisions = fates(family(63, 20, 3), {}, profile);
   REQUIRE(decisions.size() == 1);
   CHECK(decisions[0].fate == PrefixFate::kShortPrefix);
-  CHECK(explain(decisions[0]) ==
-        "63 rows in common to 3 questions: short prefix, under 64 rows");
+  CHECK(explain(decisions[0]) == "63 rows in common to 3 questions: short prefix, under 64 rows");
   CostProfile dear = profile;
   dear.level_ms = 100;
   decisions = fates(family(64, 20, 2), {}, dear);
@@ -226,8 +227,7 @@ TEST_CASE("below the rows that fill an engine nothing is split") {
 TEST_CASE("a tree that a fresh pass holds is not cut for the room that is left") {
   std::vector<Sequence> sequences = family(900, 30, 4);  // 896 + 4 * 34 = 1032
   sequences.insert(sequences.begin(), counting(300, -500));
-  const ReusePlan plan =
-      plan_reuse(order_of(sequences), linear_profile(1, ""), {.max_rows = 1300});
+  const ReusePlan plan = plan_reuse(order_of(sequences), linear_profile(1, ""), {.max_rows = 1300});
   REQUIRE(plan.passes.size() == 2);
   CHECK(plan.passes[0].reads.size() == 1);
   CHECK(plan.passes[1].n_rows == 1032);
