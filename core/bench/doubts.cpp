@@ -1,6 +1,6 @@
 // What makes numbers doubtful.
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
