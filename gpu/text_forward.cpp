@@ -202,9 +202,9 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
   T* projected = projected_.data();
   const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
   add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
-  const T* z = projected + layer.in.begin(1);
-  const T* b = projected + layer.in.begin(2);
-  const T* a = projected + layer.in.begin(3);
+  const T* z = projected + config_.conv_dim();
+  const T* b = z + config_.value_dim();
+  const T* a = b + config_.n_value_heads;
 
   const auto n_key_heads = static_cast<std::int32_t>(config_.n_key_heads);
   const auto n_value_heads = static_cast<std::int32_t>(config_.n_value_heads);
@@ -221,18 +221,18 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
                .previous = pass.previous},
               projected, heads_.data(), stream);
   const DeltaArgs<T> delta{.n_key_heads = n_key_heads,
-                           .n_value_heads = n_value_heads,
-                           .key_dim = key_dim,
-                           .value_dim = value_dim,
-                           .gate_stride = stride,
-                           .decay = mixer.decay.data(),
-                           .time_bias = mixer.time_bias.data(),
-                           .chunks = pass.chunks,
-                           .solved_v = solved_v_.data(),
-                           .solved_k = solved_k_.data(),
-                           .ahead = ahead_.data(),
-                           .decays = decays_.data(),
-                           .states = states_.data()};
+                        .n_value_heads = n_value_heads,
+                        .key_dim = key_dim,
+                        .value_dim = value_dim,
+                        .gate_stride = stride,
+                        .decay = mixer.decay.data(),
+                        .time_bias = mixer.time_bias.data(),
+                        .chunks = pass.chunks,
+                        .solved_v = solved_v_.data(),
+                        .solved_k = solved_k_.data(),
+                        .ahead = ahead_.data(),
+                        .decays = decays_.data(),
+                        .states = states_.data()};
   delta_prepare(delta, pass.n_chunks, heads_.data(), a, b, stream);
   for (const DeltaLevel& level : pass.levels) {
     delta_scan(delta, pass.delta_runs + level.first_run, level.n_runs, heads_.data(), core_.data(),

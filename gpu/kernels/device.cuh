@@ -62,21 +62,36 @@ __device__ inline void store_pair(__nv_bfloat16* p, float2 x) {
   *reinterpret_cast<__nv_bfloat162*>(p) = __float22bfloat162_rn(x);
 }
 
+/// kN elements that are read and written in one access; their address is a multiple of its size.
+template <typename T, int kN>
+struct alignas(sizeof(T) * kN) Pack {
+  T at[kN];
+};
+
+/// Elements of a 16-byte access.
+template <typename T>
+inline constexpr int kWide = static_cast<int>(16 / sizeof(T));
+
+template <typename T, int kN>
+__device__ Pack<T, kN> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, kN>*>(from);
+}
+
+template <typename T, int kN>
+__device__ void store_pack(T* to, const Pack<T, kN>& pack) {
+  *reinterpret_cast<Pack<T, kN>*>(to) = pack;
+}
+
 __device__ inline float sigmoid(float x) {
   return 1.0f / (1.0f + expf(-x));
 }
 __device__ inline float silu(float x) {
   return x / (1.0f + expf(-x));
 }
-/// silu to the precision of a T. BF16: with the device's quick instructions, without their cases
-/// for subnormal numbers.
+/// silu to the precision of a T.
 template <typename T>
 __device__ inline float silu_for(float x) {
-  if constexpr (sizeof(T) != 2) return silu(x);
-  float power, inverse;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-1.44269504f * x));
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(1.0f + power));
-  return x * inverse;
+  return sizeof(T) == 2 ? __fdividef(x, 1.0f + __expf(-x)) : silu(x);
 }
 
 }  // namespace jemm::gpu
