@@ -13,6 +13,7 @@ namespace jemm::cli {
 using Command = std::function<int()>;
 Command add_decide(CLI::App& app);
 Command add_encode(CLI::App& app);
+Command add_plan(CLI::App& app);
 Command add_parity(CLI::App& app);
 Command add_record(CLI::App& app);
 Command add_diff(CLI::App& app);

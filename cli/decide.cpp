@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "commands.h"
 #include "evaluate/evaluator.h"
+#include "evaluate/measure_profile.h"
 #include "exit_codes.h"
 #include "input.h"
 #include "model.h"
@@ -23,6 +24,7 @@
 #include "progress.h"
 #include "render.h"
 #include "resume.h"
+#include "reuse.h"
 #include "signals.h"
 #include "validators.h"
 
@@ -38,7 +40,7 @@ struct DecideOptions {
   std::vector<std::string> inputs;
   ModelOptions model;
   EngineOptions engine;
-  std::size_t batch_tokens = EvaluatorOptions{}.batch_tokens;
+  ReuseOptions reuse;
   std::optional<double> threshold;
   std::optional<double> fail_on_undecided;
   std::uint64_t max_errors = 0;  ///< 0: no limit
@@ -63,7 +65,7 @@ class DecideRun {
  public:
   explicit DecideRun(const DecideOptions& options)
       : options_(options),
-        inputs_(options.inputs),
+        inputs_(open_inputs()),
         model_(open_model_files(options.model)),
         encoder_(open_encoder(model_, options.model)),
         weights_(open_weights(model_, encoder_, options.model)),
@@ -73,7 +75,7 @@ class DecideRun {
         output_(options.resume ? Output::resume(options.out)
                                : open_output(options.out, options.force, inputs_)),
         progress_(options.progress, "requests"),
-        evaluator_(encoder_, *engine_, weights_->decision(), {.batch_tokens = options.batch_tokens},
+        evaluator_(encoder_, *engine_, weights_->decision(), make_evaluator_options(),
                    [this](RequestResult&& result) { write(std::move(result)); }) {
     if (options.resume) answered_.emplace(options.out);
   }
@@ -86,7 +88,9 @@ class DecideRun {
   }
 
  private:
+  Inputs open_inputs() const;
   std::string make_fingerprint() const;
+  EvaluatorOptions make_evaluator_options();
   void read_all();
   ReadStatus next(Record& record);
   void take(Record&& record);
@@ -115,11 +119,20 @@ class DecideRun {
   std::uint64_t n_failed_ = 0;
   std::uint64_t n_questions_ = 0;
   std::uint64_t n_undecided_ = 0;
+  AuditTally audits_;
   bool stopped_ = false;  ///< nothing more is written
 };
 
+Inputs DecideRun::open_inputs() const {
+  Inputs inputs(options_.inputs);
+  if (options_.reuse.mode == PrefixReuse::kFile) {
+    inputs.require_regular_files("--prefix-reuse file");
+  }
+  return inputs;
+}
+
 /// What an answer depends on beside the request, the program itself included: two runs with equal
-/// fingerprints agree.
+/// fingerprints agree. Where reuse cannot show, it is not part of it.
 std::string DecideRun::make_fingerprint() const {
   Sha256 hash;
   hash.update(map_file("/proc/self/exe").bytes);
@@ -133,7 +146,20 @@ std::string DecideRun::make_fingerprint() const {
       "{} template={} tokenizer={} temperatures={},{} threshold={}", engine_->fingerprint(),
       encoder_.template_sha256(), encoder_.tokenizer().description().pattern,
       weights_->decision().temperature, weights_->decision().mm_temperature, threshold_));
+  if (options_.reuse.mode != PrefixReuse::kOff && !is_exact(options_.engine)) {
+    hash.update(fmt::format(" reuse={}", prefix_reuse_name(options_.reuse.mode)));
+  }
   return hash.hex().substr(0, 32);
+}
+
+EvaluatorOptions DecideRun::make_evaluator_options() {
+  const PrefixReuse mode = options_.reuse.mode;
+  EvaluatorOptions result = evaluator_options(options_.reuse, mode, weights_->config().text);
+  if (mode != PrefixReuse::kOff && choose_engine(options_.engine).device != "cpu") {
+    result.profile = measure_profile(*engine_, static_cast<std::int64_t>(result.batch_tokens));
+  }
+  if (mode == PrefixReuse::kFile) result.stop = [this] { return stopped_ || interrupted(); };
+  return result;
 }
 
 void DecideRun::read_all() {
@@ -173,11 +199,12 @@ void DecideRun::take(Record&& record) {
   Ticket ticket{std::move(record.id), record.line, request_sha256(record, images)};
   if (answered_ && already_answered(ticket)) return;
   if (interrupted()) return;  // perhaps while the earlier lines were read
+  const bool audited = is_audited(ticket.request_sha256, options_.reuse.audit_rate);
   tickets_.push_back(std::move(ticket));
   if (record.error) {
     evaluator_.refuse(*record.error);
   } else {
-    evaluator_.submit(record.body, std::move(images));
+    evaluator_.submit(record.body, std::move(images), audited ? Audit::kYes : Audit::kNo);
   }
 }
 
@@ -202,6 +229,7 @@ bool DecideRun::already_answered(const Ticket& ticket) {
   ++n_kept_;
   n_questions_ += line.n_questions;
   n_undecided_ += line.n_undecided;
+  if (line.audit) audits_.add(*line.audit);
   if (line.failed) note_failure();
   return true;
 }
@@ -229,6 +257,7 @@ void DecideRun::write(RequestResult&& result) {
                               .line = ticket.line,
                               .request_sha256 = ticket.request_sha256,
                               .engine = fingerprint_,
+                              .reuse = options_.reuse.mode,
                               .threshold = threshold_};
   const std::string text =
       options_.as_text ? result_text(result, context) : result_line(result, context);
@@ -240,6 +269,7 @@ void DecideRun::write(RequestResult&& result) {
   ++n_done_;
   n_questions_ += result.questions.size();
   n_undecided_ += count_undecided(result, threshold_);
+  if (result.audit && !result.error) audits_.add(*result.audit);
   if (result.error) note_failure();
   progress_.update(n_done_, n_failed_, inputs_.fraction_read());
 }
@@ -254,6 +284,9 @@ int DecideRun::summarise() const {
     log_line(fmt::format("interrupted after {} requests", n_done_));
     return kInterrupted;
   }
+  const double tolerance = audit_tolerance(options_.reuse, options_.engine);
+  if (audits_.n_audited() > 0) log_line(audits_.text(tolerance));
+  if (audits_.is_over(tolerance)) return kEngine;
   if (n_failed_ > 0) {
     log_line(fmt::format("{} of {} requests failed", n_failed_, n_done_));
     return kSomeFailed;
@@ -298,18 +331,17 @@ Command add_decide(CLI::App& app) {
       "  jemm decide --model BASE+ADAPTER --out answers.jsonl requests.jsonl\n"
       "  jemm decide --model EXPORT --trust --out answers.jsonl requests.jsonl\n"
       "  jemm decide --resume --out answers.jsonl requests.jsonl\n"
-      "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine,\n"
-      "  5 no requests, 6 input or output, 130 interrupted");
+      "  jemm decide --prefix-reuse file --audit-reuse 0.01 requests.jsonl > answers.jsonl\n"
+      "Exit: 0 answered, 1 too many undecided, 2 usage, 3 some requests failed, 4 engine\n"
+      "  or a difference that an audit found, 5 no requests, 6 input or output, 130 interrupted");
   command->add_option("INPUT", options->inputs,
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);
   add_engine_options(*command, options->engine);
   command->add_option("--lora", options->model.lora, "unmerged or merged: refuse other weights")
       ->check(CLI::IsMember({"unmerged", "merged"}));
-  command
-      ->add_option("--batch-tokens", options->batch_tokens,
-                   "Most token rows of one pass; several requests share it")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
+  add_pass_options(*command, options->reuse);
+  add_reuse_options(*command, options->reuse);
   command
       ->add_option("--threshold", options->threshold,
                    "Confidences below it are undecided; default: the adapter's")
@@ -337,6 +369,9 @@ Command add_decide(CLI::App& app) {
   return [options] {
     if (options->resume && options->as_text) {
       fail(ErrorKind::kUsage, "--resume goes on with JSON lines, not with --format text");
+    }
+    if (options->reuse.audit_rate > 0 && options->reuse.mode == PrefixReuse::kOff) {
+      fail(ErrorKind::kUsage, "--audit-reuse needs --prefix-reuse request or file");
     }
     return DecideRun(*options).run();
   };

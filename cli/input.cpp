@@ -1,6 +1,7 @@
 #include "input.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -206,6 +207,18 @@ bool Inputs::include(const std::string& path) const {
     return std::filesystem::equivalent(source.path == "-" ? "/dev/stdin" : source.path, path,
                                        ignored);
   });
+}
+
+void Inputs::require_regular_files(std::string_view needed_by) const {
+  for (const Source& source : sources_) {
+    struct stat status {};
+    const bool is_standard_input = source.path == "-";
+    const int result =
+        is_standard_input ? ::fstat(STDIN_FILENO, &status) : ::stat(source.path.c_str(), &status);
+    if (result == 0 && S_ISREG(status.st_mode)) continue;
+    fail(ErrorKind::kUsage, "{} needs regular files, and {} is none", needed_by,
+         is_standard_input ? "standard input" : source.path.string());
+  }
 }
 
 std::optional<double> Inputs::fraction_read() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -48,6 +49,9 @@ class Inputs {
 
   /// Whether `path` names one of the files that are read.
   bool include(const std::string& path) const;
+
+  /// Throws Error(kUsage), naming the input and what needs it, when one is no regular file.
+  void require_regular_files(std::string_view needed_by) const;
 
   /// Share of the input's bytes read so far; unknown unless every input is a regular file.
   std::optional<double> fraction_read() const;

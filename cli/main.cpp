@@ -33,8 +33,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   std::map<const CLI::App*, Command> commands;
-  for (Command (*add)(CLI::App&) : {add_decide, add_encode, add_parity, add_record, add_diff,
-                                    add_bench, add_export, add_inspect, add_doctor}) {
+  for (Command (*add)(CLI::App&) : {add_decide, add_encode, add_plan, add_parity, add_record,
+                                    add_diff, add_bench, add_export, add_inspect, add_doctor}) {
     Command command = add(app);
     CLI::App* subcommand = app.get_subcommands({}).back();
     subcommand->set_version_flag("--version", version_text());

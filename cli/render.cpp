@@ -44,6 +44,19 @@ std::string timings_json(const StageTimes& times) {
   return text + fmt::format("\"total\":{:.4f}}}", times.total_ms);
 }
 
+/// What reuse has saved, and what checking it has shown: "equal" for equal bits, else the largest
+/// difference of a probability.
+std::string reuse_json(const RequestResult& result, PrefixReuse reuse) {
+  std::string audit;
+  if (result.audit) {
+    audit = result.audit->equal_bits ? R"(,"audit":"equal")"
+                                     : fmt::format(R"(,"audit":{})", result.audit->difference);
+  }
+  return fmt::format(R"({{"mode":"{}","rows_computed":{},"rows_reused":{}{}}})",
+                     prefix_reuse_name(reuse), result.rows_computed,
+                     result.input_tokens - result.rows_computed, audit);
+}
+
 /// Text for a terminal: no control characters, no lone surrogates.
 std::string printable(std::string_view text) {
   const std::string quoted = json_string(text);
@@ -80,10 +93,10 @@ std::string result_line(RequestResult& result, const ResultContext& context) {
     answers = fmt::format(
         R"({{"id":{},"model":"{}","answers":{},"usage":{{"input_tokens":{},"output_tokens":0,)"
         R"("latency_ms":{:.4f}}},"jemm":{{"undecided":{},"special_tokens":{},)"
-        R"("reuse":{{"mode":"off","rows_computed":{},"rows_reused":0}},{})",
+        R"("reuse":{},{})",
         context.id, kModelName, answers_json(result), result.input_tokens, result.latency_ms,
-        undecided_json(result, context.threshold), result.special_tokens, result.input_tokens,
-        provenance);
+        undecided_json(result, context.threshold), result.special_tokens,
+        reuse_json(result, context.reuse), provenance);
   }
   return answers + R"(,"timings_ms":)" + timings_json(result.times) + "}}\n";
 }

@@ -15,6 +15,7 @@ struct ResultContext {
   std::uint64_t line = 0;
   std::string_view request_sha256;
   std::string_view engine;
+  PrefixReuse reuse = PrefixReuse::kOff;
   double threshold = 0;  ///< confidences below it are undecided
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -28,6 +29,15 @@ std::string_view at(const Members& members, std::string_view key) {
   return found->second;
 }
 
+std::optional<ReuseAudit> audit_of(std::string_view reuse) {
+  const Members members = members_of(reuse);
+  const auto found = members.find("audit");
+  if (found == members.end()) return std::nullopt;
+  if (found->second == R"("equal")") return ReuseAudit{};
+  return ReuseAudit{.equal_bits = false,
+                    .difference = std::strtod(std::string(found->second).c_str(), nullptr)};
+}
+
 AnsweredLine parse_line(std::string_view text) {
   const Members members = members_of(text);
   const Members jemm = members_of(at(members, "jemm"));
@@ -39,6 +49,7 @@ AnsweredLine parse_line(std::string_view text) {
   if (!line.failed) {
     line.n_questions = json_members(at(members, "answers")).size();
     line.n_undecided = json_elements(at(jemm, "undecided")).size();
+    line.audit = audit_of(at(jemm, "reuse"));
   }
   return line;
 }

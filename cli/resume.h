@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "evaluate/evaluator.h"
 #include "line_reader.h"
 
 namespace jemm::cli {
@@ -17,6 +19,7 @@ struct AnsweredLine {
   bool failed = false;  ///< an error line
   std::size_t n_questions = 0;
   std::size_t n_undecided = 0;
+  std::optional<ReuseAudit> audit;
 };
 
 /// Reads an output file line by line. A torn last line ends it.

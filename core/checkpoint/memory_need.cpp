@@ -18,6 +18,13 @@ MemoryNeed memory_need(const ModelConfig& config, std::uint64_t stored_bytes,
           .a_patch = value_size * static_cast<std::uint64_t>(patch_values)};
 }
 
+PassMemory pass_memory(const TextConfig& text, std::uint64_t value_size) {
+  return {.a_segment =
+              sizeof(float) * static_cast<std::uint64_t>(text.n_value_heads * text.key_head_dim *
+                                                         text.value_head_dim),
+          .a_row = value_size * 2 * static_cast<std::uint64_t>(text.n_kv_heads * text.head_dim)};
+}
+
 std::uint64_t parameter_count(const TensorRegistry& registry) {
   std::int64_t count = 0;
   for (const TensorInfo& info : registry.tensors()) {

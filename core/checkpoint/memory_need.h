@@ -28,6 +28,13 @@ struct MemoryNeed {
 MemoryNeed memory_need(const ModelConfig& config, std::uint64_t stored_bytes,
                        std::uint64_t n_pair_values, std::uint64_t value_size);
 
+/// What one layer keeps of a pass, in bytes; the next layer uses the same memory.
+struct PassMemory {
+  std::uint64_t a_segment = 0;  ///< recurrent state, float32 [Hv, Dk, Dv]
+  std::uint64_t a_row = 0;      ///< keys and values, [2, Hkv, Dh]
+};
+PassMemory pass_memory(const TextConfig& text, std::uint64_t value_size);
+
 /// Parameters of the model, the head as 32 rows.
 std::uint64_t parameter_count(const TensorRegistry& registry);
 /// Values of all pairs.

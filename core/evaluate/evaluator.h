@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -18,6 +20,10 @@
 #include "engine/engine.h"
 #include "engine/timings.h"
 #include "evaluate/encoder.h"
+#include "evaluate/held_memory.h"
+#include "evaluate/prompt_rows.h"
+#include "evaluate/reuse_summary.h"
+#include "plan/cost_profile.h"
 
 namespace jemm {
 
@@ -26,24 +32,45 @@ struct QuestionResult {
   Answer answer;
 };
 
+/// How a request's answers compare with those of its questions alone and whole.
+struct ReuseAudit {
+  bool equal_bits = true;
+  double difference = 0;  ///< the largest of a probability
+};
+
 /// What became of one request.
 struct RequestResult {
   std::optional<Error> error;             ///< set: refused or failed, `questions` is empty
   std::vector<QuestionResult> questions;  ///< in request order
   std::size_t input_tokens = 0;           ///< over all questions
+  std::size_t rows_computed = 0;          ///< of them; the others had been computed for others
   std::size_t special_tokens = 0;         ///< added tokens spelled by the request's text
+  std::optional<ReuseAudit> audit;        ///< when it was asked for
   StageTimes times;
   double latency_ms = 0;  ///< from submit to result, waiting included
 };
 
 struct EvaluatorOptions {
-  /// A pass is run before its rows would exceed this. A longer question runs alone.
+  /// Most rows of a pass. A longer question runs alone.
   std::size_t batch_tokens = 2048;
-  /// Requests held back, finished or not, before a pass is forced.
+  /// Requests held back, finished or not, before a pass is forced; with kFile reuse_memory alone
+  /// bounds them.
   std::size_t max_in_flight = 256;
   /// Vision rows that are kept for images that may come again.
   std::size_t image_cache_bytes = std::size_t{256} << 20;
+  PrefixReuse reuse = PrefixReuse::kOff;
+  /// Bytes of questions, answers and images that wait to share rows; reuse alone.
+  std::size_t reuse_memory = std::size_t{256} << 20;
+  /// Most segments of a pass: each holds a recurrent state.
+  std::int64_t max_segments = std::numeric_limits<std::int64_t>::max();
+  CostProfile profile = linear_profile(1, "linear");
+  /// Asked between passes; true gives up what is not computed yet. Only kFile holds back so much
+  /// that this is worth while.
+  std::function<bool()> stop = {};
 };
+
+/// Whether a request's questions are computed once more, alone and whole, and compared.
+enum class Audit { kNo, kYes };
 
 /// Not thread-safe. Memory is bounded by the options, by the images of one request and of one pass,
 /// and by the answers of the requests in flight. An image is decoded, cut and looked at once,
@@ -60,13 +87,16 @@ class Evaluator {
   /// Reads `body` and queues its questions, running passes as they fill. `image_files`: the bytes
   /// of images beside those in the body. Refused requests become results; Error(kDevice) of the
   /// engine passes through.
-  void submit(std::string_view body, std::vector<std::string> image_files = {});
+  void submit(std::string_view body, std::vector<std::string> image_files = {},
+              Audit audit = Audit::kNo);
   /// Takes a place in the order for a request that could not even be read.
   void refuse(const Error& error);
-  /// Runs what is queued; afterwards every submitted request is done.
+  /// Runs what is queued; afterwards every submitted request is done, or given up (options.stop).
   void flush();
   /// Requests submitted and not yet done.
   std::size_t in_flight() const { return requests_.size(); }
+  /// Of all passes so far.
+  const ReuseSummary& summary() const { return summary_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -75,31 +105,63 @@ class Evaluator {
   struct InFlight {
     RequestResult result;
     Clock::time_point submitted;
+    std::uint64_t number = 0;  ///< from 1
     std::size_t n_pending = 0;
     bool complete = false;  ///< every question is queued or the request has failed
+    Audit audit = Audit::kNo;
   };
-  /// A question that awaits the next pass. Requests in flight never move (std::list).
+  /// A question that awaits a pass. Requests in flight never move (std::list).
   struct Pending {
     InFlight* request;
+    std::size_t index;  ///< in the request
     EncodedQuestion encoded;
     std::vector<EncodedImagePtr> images;
+    std::int64_t n_new_rows = 0;  ///< in pending_rows_
+    bool is_done = false;
 
     std::size_t n_rows() const { return encoded.token_ids.size(); }
     std::size_t n_image_rows() const;
+    std::size_t n_bytes() const;  ///< without images
+    PromptRows rows() const {
+      return {encoded.token_ids, encoded.positions, encoded.image_begins, images, request};
+    }
   };
+  /// The questions that are planned together, by sequence.
+  struct Window {
+    std::vector<Pending*> questions;
+    std::vector<PromptRows> prompts;
+    ReusePlan plan;
 
+    Pending& operator[](const PlannedRead& read) const {
+      return *questions[static_cast<std::size_t>(read.sequence)];
+    }
+  };
+  enum class Extent { kAll, kAllButLastPass };
+  using Shares = std::vector<std::pair<InFlight*, std::size_t>>;
+
+  // evaluator.cpp: requests come and go.
+  InFlight& add_request();
   void queue_questions(InFlight& request, std::string_view body,
                        std::vector<std::string> image_files);
+  void hold(Pending&& pending);
   void withdraw(InFlight& request, const Error& error);
   void settle(InFlight& request);
-  void run_pass();
-  void answer_pass();
-  void run_apart(const OutOfMemory& error);
-  void run_vision();
-  std::vector<LabelLogits> run_text(StageTimes& times);
-  void share_time(const StageTimes& times, std::size_t (Pending::*n_rows)() const);
-  void finish_question(const Pending& pending, const LabelLogits& logits);
   void deliver();
+
+  // passes.cpp: what they wait for.
+  void run_window(Extent extent);
+  Window plan_window(Extent extent);
+  void release_done();
+  void run_pass(const Window& window, const PlannedPass& pass);
+  void answer_pass(const Window& window, const PlannedPass& pass);
+  void run_apart(const Window& window, const PlannedPass& pass, const OutOfMemory& error);
+  void run_vision(const Window& window, const PlannedPass& pass);
+  std::vector<LabelLogits> run_text(const Window& window, const PlannedPass& pass,
+                                    StageTimes& times);
+  void audit(const Window& window, const PlannedRead& read, const LabelLogits& logits);
+  double temperature(const Pending& pending) const;
+  void finish_question(Pending& pending, const LabelLogits& logits);
+  static void share_time(const StageTimes& times, const Shares& shares);
 
   const Encoder& encoder_;
   Engine& engine_;
@@ -107,9 +169,13 @@ class Evaluator {
   EvaluatorOptions options_;
   Done done_;
   std::list<InFlight> requests_;
+  std::uint64_t n_requests_ = 0;  ///< ever
   std::vector<Pending> pending_;
-  std::size_t pending_rows_ = 0;
+  std::int64_t pending_rows_ = 0;  ///< about as many as they will compute
+  HeldMemory pending_memory_;
+  bool is_stopped_ = false;  ///< by options.stop: what waits stays undone
   ImageCache images_;
+  ReuseSummary summary_;
 };
 
 }  // namespace jemm

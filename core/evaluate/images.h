@@ -32,6 +32,10 @@ struct EncodedImage {
     return static_cast<std::size_t>(patches.grid_thw[1] / kMergeSize * patches.grid_thw[2] /
                                     kMergeSize);
   }
+  std::size_t n_bytes() const {
+    return rgb.pixels.size() + patches.values.size() * sizeof(float) +
+           (rows == nullptr ? 0 : rows->size_bytes());
+  }
 };
 using EncodedImagePtr = std::shared_ptr<EncodedImage>;
 

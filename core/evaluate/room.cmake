@@ -1,2 +1,3 @@
-jemm_room(evaluate SOURCES encoder.cpp evaluator.cpp images.cpp
+jemm_room(evaluate SOURCES encoder.cpp evaluator.cpp images.cpp measure_profile.cpp
+  passes.cpp prompt_rows.cpp reuse_summary.cpp
   DEPS jemm_contract jemm_tokens jemm_image jemm_checkpoint jemm_plan jemm_engine)

@@ -1,7 +1,7 @@
 if(JEMM_FUZZ)
   return()
 endif()
-foreach(part bench decide diff export images resume golden memory parity record)
+foreach(part bench decide diff export images resume golden memory parity plan record reuse)
   set(extra)
   if(part MATCHES "golden|parity")
     set(extra EXTRA)

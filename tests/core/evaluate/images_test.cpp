@@ -42,7 +42,6 @@ class FakeEngine : public Engine {
                                    StageTimes&, Tap*) override {
     check_forest(forest);
     if (forest.n_rows() > most_rows) throw OutOfMemory("too many rows");
-    CHECK(forest.image_rows.size() == images.size());
     for (const ImageRows& rows : forest.image_rows) {
       const auto begin = static_cast<std::size_t>(rows.row_begin);
       const auto end = begin + static_cast<std::size_t>(rows.n_rows);

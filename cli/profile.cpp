@@ -1,0 +1,72 @@
+#include "profile.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/registry.h"
+#include "tokens/json_walker.h"
+
+namespace jemm::cli {
+namespace {
+
+/// A finite number that is not negative.
+double number(const nlohmann::json& value) {
+  const double x = value.get<double>();
+  if (!std::isfinite(x) || x < 0) throw std::runtime_error(fmt::format("{} is no time", x));
+  return x;
+}
+
+CostProfile parse_profile(const nlohmann::json& json, const std::string& origin) {
+  CostProfile profile{.origin = origin,
+                      .points = {},
+                      .segment_ms = number(json.at("segment_ms")),
+                      .level_ms = number(json.at("level_ms"))};
+  for (const nlohmann::json& point : json.at("points")) {
+    const CostProfile::Point next{point.at(0).get<std::int64_t>(), number(point.at(1))};
+    const bool rises = profile.points.empty() ? next.n_rows > 0
+                                              : next.n_rows > profile.points.back().n_rows &&
+                                                    next.ms >= profile.points.back().ms;
+    if (!rises) throw std::runtime_error("points must rise");
+    profile.points.push_back(next);
+  }
+  if (profile.points.empty()) throw std::runtime_error("no points");
+  return profile;
+}
+
+}  // namespace
+
+CostProfile assumed_profile(const ModelConfig& config) {
+  constexpr double kFlopsPerMs = 1e8;
+  double n_weights = 0;
+  const TensorRegistry registry(config);
+  for (const TensorInfo& info : registry.tensors()) {
+    if (info.takes_lora) n_weights += static_cast<double>(element_count(info.shape));
+  }
+  return linear_profile(2 * n_weights / kFlopsPerMs, "linear, 100 GFLOP/s assumed");
+}
+
+nlohmann::ordered_json profile_json(const CostProfile& profile) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (const CostProfile::Point& point : profile.points) points.push_back({point.n_rows, point.ms});
+  return {{"origin", profile.origin},
+          {"points", points},
+          {"segment_ms", profile.segment_ms},
+          {"level_ms", profile.level_ms}};
+}
+
+CostProfile read_profile(const std::string& path) {
+  const Blob content = map_file(path);
+  try {
+    return parse_profile(parse_small_json(content.text(), path), path);
+  } catch (const std::exception& error) {
+    fail(ErrorKind::kUsage,
+         "--profile {}: {}; it takes {{\"points\": [[rows, ms], ...], \"segment_ms\", "
+         "\"level_ms\"}}",
+         path, error.what());
+  }
+}
+
+}  // namespace jemm::cli
