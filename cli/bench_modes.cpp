@@ -49,8 +49,16 @@ bool set_threads(Mode& mode, const std::string& value) {
 }
 
 bool set_batch_tokens(Mode& mode, const std::string& value) {
-  mode.evaluator.batch_tokens = positive(value, kMostBatchTokens);
-  return mode.evaluator.batch_tokens > 0;
+  mode.passes.batch_tokens = positive(value, kMostBatchTokens);
+  return mode.passes.batch_tokens > 0;
+}
+
+bool set_reuse(Mode& mode, const std::string& value) {
+  for (const PrefixReuse reuse : {PrefixReuse::kOff, PrefixReuse::kRequest, PrefixReuse::kFile}) {
+    mode.passes.mode = reuse;
+    if (prefix_reuse_name(reuse) == value) return true;
+  }
+  return false;
 }
 
 struct Key {
@@ -61,6 +69,7 @@ constexpr Key kKeys[] = {
     {"model", set_model},         {"device", set_device},
     {"precision", set_precision}, {"deterministic", set_deterministic},
     {"threads", set_threads},     {"batch-tokens", set_batch_tokens},
+    {"reuse", set_reuse},
 };
 
 }  // namespace
@@ -109,7 +118,11 @@ std::string mode_setup(const Mode& mode) {
   } else if (mode.engine.deterministic) {
     text += ", deterministic";
   }
-  return text + fmt::format(", passes of {} rows", mode.evaluator.batch_tokens);
+  text += fmt::format(", passes of {} rows", mode.passes.batch_tokens);
+  if (mode.passes.mode != PrefixReuse::kOff) {
+    text += fmt::format(", reuse {}", prefix_reuse_name(mode.passes.mode));
+  }
+  return text;
 }
 
 bool share_engine(const Mode& a, const Mode& b) {

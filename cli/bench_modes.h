@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluate/evaluator.h"
 #include "model.h"
+#include "reuse.h"
 
 namespace jemm::cli {
 
@@ -16,7 +16,7 @@ struct Mode {
   std::string name;  ///< "precision=bf16"; empty when nothing is compared
   ModelOptions model;
   EngineOptions engine;
-  EvaluatorOptions evaluator;
+  ReuseOptions passes;
 };
 
 /// "KEY=A,B,...": `base` with each value in turn; `base` alone when `compare` is empty. Throws

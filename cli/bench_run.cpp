@@ -14,6 +14,7 @@
 #include "bench/baseline.h"
 #include "bench_environment.h"
 #include "bench_workloads.h"
+#include "evaluate/measure_profile.h"
 #include "exit_codes.h"
 #include "gpu_monitor.h"
 #include "output.h"
@@ -29,6 +30,7 @@ struct OpenMode {
   Mode mode;
   std::shared_ptr<const Checkpoint> weights;
   std::shared_ptr<Engine> engine;
+  EvaluatorOptions evaluator;
 };
 
 std::optional<Baseline> open_baseline(const std::string& file) {
@@ -44,6 +46,17 @@ std::unique_ptr<GpuMonitor> watch_gpu(const std::vector<Mode>& modes) {
     return std::make_unique<GpuMonitor>(std::stoi(device.substr(std::string("cuda:").size())));
   }
   return nullptr;
+}
+
+/// As decide has them.
+EvaluatorOptions make_evaluator_options(const Mode& mode, const Checkpoint& weights,
+                                        Engine& engine) {
+  EvaluatorOptions options =
+      evaluator_options(mode.passes, mode.passes.mode, weights.config().text);
+  if (options.reuse != PrefixReuse::kOff && choose_engine(mode.engine).device != "cpu") {
+    options.profile = measure_profile(engine, static_cast<std::int64_t>(options.batch_tokens));
+  }
+  return options;
 }
 
 class BenchRun {
@@ -134,7 +147,7 @@ void BenchRun::open_modes() {
 }
 
 void BenchRun::open_mode(const Mode& mode) {
-  OpenMode open{mode, nullptr, nullptr};
+  OpenMode open{mode, nullptr, nullptr, {}};
   for (const OpenMode& other : open_modes_) {
     if (other.mode.model.model == mode.model.model) open.weights = other.weights;
     if (share_engine(other.mode, mode)) open.engine = other.engine;
@@ -152,13 +165,14 @@ void BenchRun::open_mode(const Mode& mode) {
   if (open.engine == nullptr) {
     open.engine = open_engine(mode.engine, open.weights, encoder_.label_ids());
   }
+  open.evaluator = make_evaluator_options(mode, *open.weights, *open.engine);
   open_modes_.push_back(std::move(open));
 }
 
 Result BenchRun::measure_workload(const BenchWorkload& workload) {
   std::vector<RequestSubject> subjects;
   for (const OpenMode& mode : open_modes_) {
-    subjects.emplace_back(encoder_, *mode.engine, mode.weights->decision(), mode.mode.evaluator,
+    subjects.emplace_back(encoder_, *mode.engine, mode.weights->decision(), mode.evaluator,
                           workload.requests);
   }
   std::vector<Subject*> pointers;
