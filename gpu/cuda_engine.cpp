@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "engine/stages.h"
+#include "gpu/algorithm_cache.h"
 #include "gpu/cuda.h"
 #include "gpu/device_facts.h"
 #include "gpu/gemm.h"
@@ -46,16 +47,19 @@ class CudaEngine : public Engine {
         device_(options.device),
         properties_(use_device(options.device)),
         hash_(std::async(std::launch::async, [this] { return checkpoint_->fingerprint(); })),
-        gemms_(options.deterministic ? GemmMode::kDeterministic : GemmMode::kFastest),
+        gemms_(gemm_mode(options), AlgorithmCache::default_directory()),
         loader_(std::make_unique<Loader>(*checkpoint_)),
         text_(checkpoint_->config().text, load_text_weights<T>(*loader_, label_ids), gemms_,
-              stream_),
-        fingerprint_(fmt::format("cuda {} sm_{}{} {} {}{} lora-{} {}", JEMM_VERSION,
-                                 properties_.major, properties_.minor, Gemms::library(),
-                                 sizeof(T) == 2 ? "bf16" : "fp32",
-                                 options.deterministic ? " deterministic" : "",
-                                 lora_mode_name(checkpoint_->lora_mode()), hash_.get())) {
+              stream_, options.graphs) {
     loader_->finish();
+    text_.settle_products();
+    gemms_.save();
+    const std::string settled = gemms_.settled();
+    fingerprint_ = fmt::format(
+        "cuda {} sm_{}{} {} {}{}{} lora-{} {}", JEMM_VERSION, properties_.major, properties_.minor,
+        Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
+        options.deterministic ? " deterministic" : "", settled.empty() ? "" : "-" + settled,
+        lora_mode_name(checkpoint_->lora_mode()), hash_.get());
   }
 
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -91,6 +95,7 @@ class CudaEngine : public Engine {
       text_.run(pass, observe);
       stream_.synchronize("the text layers");
     }
+    gemms_.save();
     const StageTimer timer(times[Stage::kHead]);
     std::vector<LabelLogits> logits(forest.read_rows.size());
     copy_to_host(logits.data(), text_.label_logits(pass), logits.size() * sizeof(LabelLogits),
@@ -100,6 +105,11 @@ class CudaEngine : public Engine {
   }
 
  private:
+  static GemmMode gemm_mode(const CudaOptions& options) {
+    if (options.deterministic) return GemmMode::kDeterministic;
+    return sizeof(T) == 2 ? GemmMode::kFastest : GemmMode::kProposed;
+  }
+
   void check_tokens(const Forest& forest) const {
     const std::int64_t n = checkpoint_->config().text.vocab_size;
     for (std::size_t i = 0; i < forest.token_ids.size(); ++i) {

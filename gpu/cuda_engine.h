@@ -21,6 +21,8 @@ struct CudaOptions {
   Precision precision = Precision::kBf16;
   /// One algorithm a weight whatever the number of rows: results do not depend on the pass.
   bool deterministic = false;
+  /// Passes of few rows that come again are launched as one graph.
+  bool graphs = true;
 };
 
 /// Whether a device is there that this build can use; the reason when not ("no CUDA device",

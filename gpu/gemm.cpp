@@ -1,160 +1,168 @@
-// cuBLASLt's descriptors, and a plan for every product and number of rows.
+// A plan for every product and number of rows, an algorithm for every product and range of them.
 #include "gpu/gemm.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
-#include <string_view>
-#include <type_traits>
+#include <optional>
 #include <utility>
+#include <vector>
 
-#include <cublasLt.h>
+#include <cuda_bf16.h>
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/sha256.h"
+#include "gpu/algorithm_cache.h"
+#include "gpu/blas_lt.h"
+#include "gpu/gemm_search.h"
+#include "gpu/kernels/fill.h"
 
 namespace jemm::gpu {
 namespace {
 
-void blas_check(cublasStatus_t status, std::string_view what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  fail(ErrorKind::kDevice, "{}: {}", what, cublasLtGetStatusString(status));
+// Rows that stand for all others where one algorithm serves any number of them.
+constexpr std::int64_t kTypicalRows = 512;
+constexpr std::array<std::int64_t, 3> kSettlingRows = {96, 512, 2048};
+
+static_assert(sizeof(AlgorithmBytes) == sizeof(cublasLtMatmulAlgo_t));
+
+// All that the fastest algorithm depends on beside the product.
+std::string machine_identity() {
+  int device = 0, driver = 0;
+  cuda_check(cudaGetDevice(&device), "asking for the device");
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties");
+  cuda_check(cudaDriverGetVersion(&driver), "asking for the driver");
+  return fmt::format("{}, {} multiprocessors, driver {}, {}, jemm {}", properties.name,
+                     properties.multiProcessorCount, driver, Gemms::library(), JEMM_VERSION);
 }
 
-cudaDataType_t data_type(Element element) {
-  return element == Element::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
-}
-
-// Owners of cuBLASLt's descriptors.
-struct DescriptorDeleter {
-  void operator()(cublasLtMatmulDesc_t d) const { cublasLtMatmulDescDestroy(d); }
-  void operator()(cublasLtMatrixLayout_t d) const { cublasLtMatrixLayoutDestroy(d); }
-  void operator()(cublasLtMatmulPreference_t d) const { cublasLtMatmulPreferenceDestroy(d); }
-};
-template <typename Handle>
-using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, DescriptorDeleter>;
-
-// Row-major [rows, cols] is column-major [cols, rows].
-Owned<cublasLtMatrixLayout_t> layout(Element element, std::int64_t cols, std::int64_t rows,
-                                     std::int64_t stride) {
-  cublasLtMatrixLayout_t handle = nullptr;
-  blas_check(
-      cublasLtMatrixLayoutCreate(&handle, data_type(element), static_cast<std::uint64_t>(cols),
-                                 static_cast<std::uint64_t>(rows), stride),
-      "describing a matrix");
-  return Owned<cublasLtMatrixLayout_t>(handle);
-}
-
-template <typename Value>
-void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-  blas_check(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof value),
-             "describing a product");
-}
-
-template <typename Value>
-void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
-         const Value& value) {
-  blas_check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
-             "describing a preference");
+std::string cache_key(const Product& p, std::string_view rows) {
+  return fmt::format("{}x{} {}{}{}{} {} {} {}", p.n_out, p.n_in, static_cast<int>(p.in),
+                     static_cast<int>(p.out), p.accumulates ? " adds" : "",
+                     p.has_bias ? " bias" : "", p.x_stride, p.y_stride, rows);
 }
 
 struct Plan {
-  Owned<cublasLtMatmulDesc_t> desc;
-  Owned<cublasLtMatrixLayout_t> w, x, y;
-  cublasLtMatmulAlgo_t algo{};
+  Described described;
+  cublasLtMatmulAlgo_t algorithm{};
 };
-
-Plan describe(const Product& product, std::int64_t n_rows) {
-  Plan plan;
-  cublasLtMatmulDesc_t desc = nullptr;
-  blas_check(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-             "describing a product");
-  plan.desc.reset(desc);
-  set(desc, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-  set(desc, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
-  if (product.has_bias) {
-    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(product.out));
-  }
-  const std::int64_t x_stride = product.x_stride != 0 ? product.x_stride : product.n_in;
-  const std::int64_t y_stride = product.y_stride != 0 ? product.y_stride : product.n_out;
-  plan.w = layout(product.in, product.n_in, product.n_out, product.n_in);
-  plan.x = layout(product.in, product.n_in, n_rows, x_stride);
-  plan.y = layout(product.out, product.n_out, n_rows, y_stride);
-  return plan;
-}
-
-// Rows that stand for all others where one algorithm serves any number of them.
-constexpr std::int64_t kTypicalRows = 512;
 
 }  // namespace
 
+std::int64_t row_bucket(std::int64_t n_rows) {
+  const std::int64_t step = n_rows <= 128 ? 16 : n_rows <= 512 ? 32 : n_rows <= 2048 ? 128 : 1024;
+  return (std::min<std::int64_t>(n_rows, 8192) + step - 1) / step * step;
+}
+
 struct Gemms::Impl {
-  static constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+  Impl(GemmMode m, const std::filesystem::path& cache_directory)
+      : mode(m),
+        cache(cache_directory, cache_directory.empty() ? std::string() : machine_identity()) {}
 
-  explicit Impl(GemmMode m) : mode(m), workspace(kWorkspaceBytes, "the workspace of products") {
-    blas_check(cublasLtCreate(&handle), "starting cuBLASLt");
+  const Plan& plan_of(const Product& product, std::int64_t n_rows, const Operands& operands,
+                      const Stream& stream) {
+    const auto at = plans.find({product, n_rows});
+    if (at != plans.end()) return at->second;
+    Plan plan{Described(product, n_rows)};
+    plan.algorithm = choose(plan.described, operands, stream);
+    return plans.emplace(std::pair(product, n_rows), std::move(plan)).first->second;
   }
-  ~Impl() { cublasLtDestroy(handle); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
-  cublasLtMatmulAlgo_t choose(const Product& product, const Plan& plan) const {
-    cublasLtMatmulPreference_t raw = nullptr;
-    blas_check(cublasLtMatmulPreferenceCreate(&raw), "describing a preference");
-    const Owned<cublasLtMatmulPreference_t> preference(raw);
-    set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
-    // Never in place: that adds the parts of a split sum in the order in which they finish.
-    const std::uint32_t schemes = mode == GemmMode::kDeterministic
-                                      ? std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE}
-                                      : std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE};
-    set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
-    cublasLtMatmulHeuristicResult_t result{};
-    int n_found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, plan.desc.get(), plan.w.get(), plan.x.get(),
-                                       plan.y.get(), plan.y.get(), raw, 1, &result, &n_found);
-    if (status != CUBLAS_STATUS_SUCCESS || n_found == 0) {
-      fail(ErrorKind::kDevice, "cuBLASLt has no algorithm for [rows, {}] times [{}, {}]: {}",
-           product.n_in, product.n_in, product.n_out, cublasLtGetStatusString(status));
+  cublasLtMatmulAlgo_t choose(const Described& described, const Operands& operands,
+                              const Stream& stream) {
+    const Product& product = described.product;
+    if (mode == GemmMode::kDeterministic) {
+      const auto at = settled.find(product);
+      if (at != settled.end()) return at->second;
+      return blas.proposals(Described(product, kTypicalRows), Sums::kWhole, 1).front();
     }
-    return result.algo;
+    // A search would add to y again and again.
+    if (mode == GemmMode::kFastest && product.in == Element::kBf16 && !product.accumulates) {
+      const std::string key = cache_key(product, std::to_string(row_bucket(described.n_rows)));
+      const Trial trial{&described, operands};
+      const auto algorithm = found(key, {&trial, 1}, Sums::kSplit, stream);
+      if (blas.accepts(described, algorithm)) return algorithm;
+    }
+    return blas.proposals(described, Sums::kSplit, 1).front();
   }
 
-  const Plan& plan_of(const Product& product, std::int64_t n_rows) {
-    const auto [at, is_new] = plans.try_emplace({product, n_rows});
-    if (is_new) {
-      try {
-        at->second = describe(product, n_rows);
-        at->second.algo = mode == GemmMode::kDeterministic
-                              ? choose(product, describe(product, kTypicalRows))
-                              : choose(product, at->second);
-      } catch (...) {
-        plans.erase(at);
-        throw;
+  // From the cache, or by a search.
+  cublasLtMatmulAlgo_t found(const std::string& key, std::span<const Trial> trials, Sums sums,
+                             const Stream& stream) {
+    if (const auto known = cache.find(key)) {
+      const auto algorithm = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
+      if (std::all_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+            return blas.accepts(*trial.described, algorithm);
+          })) {
+        return algorithm;
       }
     }
-    return at->second;
+    const auto algorithm = find_fastest(blas, trials, sums, stream);
+    cache.put(key, std::bit_cast<AlgorithmBytes>(algorithm));
+    return algorithm;
+  }
+
+  void settle(const Product& product, const void* w, const Stream& stream) {
+    std::vector<Described> described;
+    std::vector<Trial> trials;
+    const std::int64_t most = kSettlingRows.back();
+    DeviceArray<__nv_bfloat16> x(most * product.n_in);
+    const DeviceArray<float> y(most * product.n_out);  // large enough for either type
+    fill_by_formula({.name_hash = 1, .centre = 0, .width = 1}, most * product.n_in, x.data(),
+                    stream.get());
+    for (const std::int64_t n_rows : kSettlingRows) described.emplace_back(product, n_rows);
+    for (const Described& d : described) {
+      trials.push_back({&d, {.x = x.data(), .w = w, .y = y.data()}});
+    }
+    settled.emplace(product, found(cache_key(product, "any"), trials, Sums::kWhole, stream));
+    stream.synchronize("a search for algorithms");  // before x and y go
   }
 
   GemmMode mode;
-  cublasLtHandle_t handle = nullptr;
-  DeviceBytes workspace;
+  BlasLt blas;
+  AlgorithmCache cache;
   std::map<std::pair<Product, std::int64_t>, Plan> plans;
+  std::map<Product, cublasLtMatmulAlgo_t> settled;  // kDeterministic
 };
 
-Gemms::Gemms(GemmMode mode) : impl_(std::make_unique<Impl>(mode)) {}
+Gemms::Gemms(GemmMode mode, const std::filesystem::path& cache_directory)
+    : impl_(std::make_unique<Impl>(mode, cache_directory)) {}
 Gemms::~Gemms() = default;
 
 void Gemms::run(const Product& product, std::int64_t n_rows, const void* x, const void* w,
                 const void* bias, void* y, const Stream& stream) {
   if (n_rows == 0) return;
-  const Plan& plan = impl_->plan_of(product, n_rows);
-  if (product.has_bias) set(plan.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  const float alpha = 1, beta = product.accumulates ? 1 : 0;
-  blas_check(cublasLtMatmul(impl_->handle, plan.desc.get(), &alpha, w, plan.w.get(), x,
-                            plan.x.get(), &beta, y, plan.y.get(), y, plan.y.get(), &plan.algo,
-                            impl_->workspace.data(), Impl::kWorkspaceBytes, stream.get()),
-             fmt::format("product of [{}, {}] with [{}, {}]", n_rows, product.n_in, product.n_in,
-                         product.n_out));
+  const Operands operands{.x = x, .w = w, .bias = bias, .y = y};
+  const Plan& plan = impl_->plan_of(product, n_rows, operands, stream);
+  impl_->blas.run(plan.described, plan.algorithm, operands, stream);
+}
+
+void Gemms::settle(const Product& product, const void* w, const Stream& stream) {
+  if (impl_->mode != GemmMode::kDeterministic || product.in != Element::kBf16 ||
+      impl_->settled.contains(product)) {
+    return;
+  }
+  try {
+    impl_->settle(product, w, stream);
+  } catch (const OutOfMemory&) {  // as without a search
+  }
+}
+
+std::string Gemms::settled() const {
+  if (impl_->settled.empty()) return {};
+  Sha256 hash;
+  for (const auto& [product, algorithm] : impl_->settled) {
+    hash.update(cache_key(product, "any"));
+    hash.update(std::as_bytes(std::span(&algorithm, 1)));
+  }
+  return hash.hex().substr(0, 8);
+}
+
+void Gemms::save() {
+  impl_->cache.save();
 }
 
 std::size_t Gemms::n_plans() const {

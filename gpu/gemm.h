@@ -1,8 +1,10 @@
-// Products of rows with a weight through cuBLASLt, each planned once. Knows no model.
+// Products of rows with a weight through cuBLASLt: which algorithm, and what is kept from call to
+// call. Knows no model.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -35,16 +37,23 @@ struct Product {
 
 /// How algorithms are chosen.
 enum class GemmMode {
-  kFastest,        ///< by the number of rows
+  kProposed,       ///< what the library proposes for the number of rows
+  kFastest,        ///< what is fastest when it is tried, for a range of numbers of rows
   kDeterministic,  ///< one a weight whatever the rows, sums never split
 };
 
+/// The range of numbers of rows that share an algorithm in kFastest: its last number.
+std::int64_t row_bucket(std::int64_t n_rows);
+
 /// Plans and runs products on one stream at a time. BF16 products are summed in FP32 and rounded
-/// once; FP32 products are plain FP32, never TF32. A plan is made at the first use of a product
-/// with a number of rows and kept.
+/// once; FP32 products are plain FP32, never TF32, and never searched. A plan is made at the first
+/// use of a product with a number of rows and kept; a search, which waits for the device, comes
+/// before it where one is due. What searches find is kept in a file under `cache_directory` (empty:
+/// none), which holds for this GPU, driver and library alone.
 class Gemms {
  public:
-  explicit Gemms(GemmMode mode = GemmMode::kFastest);
+  explicit Gemms(GemmMode mode = GemmMode::kProposed,
+                 const std::filesystem::path& cache_directory = {});
   ~Gemms();
   Gemms(const Gemms&) = delete;
   Gemms& operator=(const Gemms&) = delete;
@@ -53,6 +62,17 @@ class Gemms {
   /// is to be fast. bias: null without has_bias. Nothing happens for 0 rows. Throws Error(kDevice).
   void run(const Product& product, std::int64_t n_rows, const void* x, const void* w,
            const void* bias, void* y, const Stream& stream);
+
+  /// kDeterministic, BF16, rows without gaps: chooses the product's algorithm by trying few and
+  /// many rows, with scratch memory for x and y. Without this, and where memory is short, the
+  /// library's proposal for 512 rows is taken. Nothing happens in other modes.
+  void settle(const Product& product, const void* w, const Stream& stream);
+
+  /// Eight hexadecimal digits of what settle() chose, the same for the same choices; empty for
+  /// none.
+  std::string settled() const;
+  /// Writes what was found since the last time to the file.
+  void save();
 
   std::size_t n_plans() const;
   /// "cublasLt 13.1.0".

@@ -12,6 +12,8 @@ namespace jemm::gpu {
 /// Runs of the same depth, which the delta rule computes at once.
 struct DeltaLevel {
   std::int32_t first_run = 0, n_runs = 0;  // in PassPlan::delta_runs
+
+  bool operator==(const DeltaLevel&) const = default;
 };
 
 struct PassPlan {

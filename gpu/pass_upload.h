@@ -24,6 +24,9 @@ struct DevicePass {
   const AttentionTile* tiles = nullptr;
   std::vector<DeltaLevel> levels;
   std::int32_t n_slots = 0;
+
+  /// Equal passes are launched alike: only what the pointers point at may differ.
+  bool operator==(const DevicePass&) const = default;
 };
 
 class PassUpload {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <cuda_bf16.h>
@@ -12,6 +13,9 @@
 
 namespace jemm::gpu {
 namespace {
+
+// Above this, the device is busy for so long that launches hide behind its work.
+constexpr std::int64_t kMostGraphRows = 1024;
 
 // A named range for profilers.
 class Range {
@@ -41,12 +45,13 @@ void upload(const std::vector<Value>& from, DeviceArray<Value>& to, const Stream
 
 template <typename T>
 TextForward<T>::TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms,
-                            const Stream& stream)
+                            const Stream& stream, bool graphs)
     : config_(config),
       eps_(static_cast<float>(config.rms_norm_eps)),
       weights_(std::move(weights)),
       gemms_(gemms),
-      stream_(stream) {
+      stream_(stream),
+      uses_graphs_(graphs) {
   std::vector<float> frequency;
   std::vector<std::int32_t> axes;
   for (std::int64_t i = 0; i < config.rotary_dim / 2; ++i) {
@@ -58,10 +63,9 @@ TextForward<T>::TextForward(const TextConfig& config, TextWeights<T> weights, Ge
   upload(frequency, frequency_, stream);
   upload(axes, axes_, stream);
   for (const LayerWeights<T>& layer : weights_.layers) {
-    widest_in_ = std::max(widest_in_, layer.in.n_out);
-    for (const LinearGroup<T>* group : {&layer.in, &layer.out, &layer.gate_up, &layer.down}) {
-      widest_low_ = std::max(widest_low_, group->low_width);
-    }
+    widest_in_ = std::max(widest_in_, layer.in.width);
+    widest_update_ = std::max({widest_update_, layer.out.width, layer.down.width});
+    widest_gate_up_ = std::max(widest_gate_up_, layer.gate_up.width);
   }
 }
 
@@ -73,28 +77,45 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   const std::int64_t query_width = c.n_heads * c.head_dim, kv_width = c.n_kv_heads * c.head_dim;
   const std::int64_t mixed = std::max(c.value_dim(), query_width);
   const std::int64_t head_states = rows * c.n_value_heads;
-  x_.reserve(rows * c.hidden_size);
-  normed_.reserve(most * c.hidden_size);
-  update_.reserve(most * c.hidden_size);
-  projected_.reserve(rows * widest_in_);
-  mixed_.reserve(rows * mixed);
-  heads_.reserve(rows * std::max(c.conv_dim(), query_width + kv_width));
-  core_.reserve(rows * c.value_dim());
-  gate_up_.reserve(most * 2 * c.intermediate_size);
-  activated_.reserve(most * c.intermediate_size);
-  read_x_.reserve(pass.n_reads * c.hidden_size);
-  final_.reserve(pass.n_reads * c.hidden_size);
-  read_mixed_.reserve(pass.n_reads * mixed);
-  low_.reserve(most * widest_low_);
-  cosine_.reserve(rows * c.rotary_dim / 2);
-  sine_.reserve(rows * c.rotary_dim / 2);
-  solved_v_.reserve(head_states * c.value_head_dim);
-  solved_k_.reserve(head_states * c.key_head_dim);
-  ahead_.reserve(head_states * kDeltaChunk);
-  decays_.reserve(head_states * 2);
-  states_.reserve(pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim,
-                  "recurrent states");
-  logits_.reserve(pass.n_reads * 32);
+  const auto grow = [this](auto& array, std::int64_t n, std::string_view what = "activations") {
+    if (n > array.capacity()) graphs_.clear();  // they hold the old address
+    array.reserve(n, what);
+  };
+  grow(x_, rows * c.hidden_size);
+  grow(normed_, most * c.hidden_size);
+  grow(update_, most * widest_update_);
+  grow(projected_, rows * widest_in_);
+  grow(mixed_, rows * mixed);
+  grow(heads_, rows * std::max(c.conv_dim(), query_width + kv_width));
+  grow(core_, rows * c.value_dim());
+  grow(gate_up_, most * widest_gate_up_);
+  grow(activated_, most * c.intermediate_size);
+  grow(read_x_, pass.n_reads * c.hidden_size);
+  grow(final_, pass.n_reads * c.hidden_size);
+  grow(read_mixed_, pass.n_reads * mixed);
+  grow(cosine_, rows * c.rotary_dim / 2);
+  grow(sine_, rows * c.rotary_dim / 2);
+  grow(solved_v_, head_states * c.value_head_dim);
+  grow(solved_k_, head_states * c.key_head_dim);
+  grow(ahead_, head_states * kDeltaChunk);
+  grow(decays_, head_states * 2);
+  grow(states_, pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim,
+       "recurrent states");
+  grow(logits_, pass.n_reads * 32);
+}
+
+template <typename T>
+Product TextForward<T>::product_of(const LinearGroup<T>& group) {
+  return {.n_out = group.width, .n_in = group.n_in, .in = element_of<T>(), .out = element_of<T>()};
+}
+
+template <typename T>
+void TextForward<T>::settle_products() {
+  for (const LayerWeights<T>& layer : weights_.layers) {
+    for (const LinearGroup<T>* group : {&layer.in, &layer.out, &layer.gate_up, &layer.down}) {
+      gemms_.settle(product_of(*group), group->w.data(), stream_);
+    }
+  }
 }
 
 template <typename T>
@@ -105,22 +126,25 @@ float* TextForward<T>::embed(const DevicePass& pass) {
   return x_.data();
 }
 
-// y = x W^T, and the first factors of the group's updates in low_.
+// y [rows, group.width] = x w^T: the outputs, and the low-rank inputs of their updates.
 template <typename T>
-LowRank TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x,
-                                 T* y) {
-  constexpr Element kElement = element_of<T>();
-  gemms_.run({.n_out = group.n_out, .n_in = group.n_in, .in = kElement, .out = kElement}, n_rows, x,
-             group.w.data(), nullptr, y, stream_);
-  if (group.rank > 0) {
-    gemms_.run({.n_out = group.low_width, .n_in = group.n_in, .in = kElement, .out = Element::kF32},
-               n_rows, x, group.a.data(), nullptr, low_.data(), stream_);
-  }
-  return group.update(low_.data());
+LowRank<T> TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x,
+                                    T* y) {
+  gemms_.run(product_of(group), n_rows, x, group.w.data(), nullptr, y, stream_);
+  return group.update(y);
 }
 
 template <typename T>
 void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
+  if (!uses_graphs_ || observe || pass.n_rows > kMostGraphRows) {
+    enqueue(pass, observe);
+  } else {
+    graphs_.run(pass, stream_, [&] { enqueue(pass, {}); });
+  }
+}
+
+template <typename T>
+void TextForward<T>::enqueue(const DevicePass& pass, const Observe& observe) {
   const StreamHandle stream = stream_.get();
   const std::int64_t width = config_.hidden_size;
   rotary_table(pass.positions, frequency_.data(), axes_.data(), pass.n_rows,
@@ -129,17 +153,19 @@ void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
   float* x = x_.data();
   const T* mixed = mixed_.data();
   std::int64_t n_rows = pass.n_rows;
+  rms_norm(x, weights_.layers.front().input_norm.data(), eps_, n_rows, width, normed_.data(),
+           stream);
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
     const LayerWeights<T>& layer = weights_.layers[i];
     const std::string stage = layer_stage(static_cast<std::int64_t>(i));
     const Range range(stage);
-    rms_norm(x, layer.input_norm.data(), eps_, n_rows, width, normed_.data(), stream);
     if (const auto* full = std::get_if<AttentionWeights<T>>(&layer.mixer)) {
       attend(layer, *full, pass);
     } else {
       delta_net(layer, std::get<DeltaNetWeights<T>>(layer.mixer), pass);
     }
-    if (i + 1 == weights_.layers.size()) {  // nothing reads the other rows any more
+    const bool last = i + 1 == weights_.layers.size();
+    if (last) {  // nothing reads the other rows any more
       gather_rows(x, width, pass.read_rows, pass.n_reads, width, read_x_.data(), stream);
       gather_rows(mixed, layer.out.n_in, pass.read_rows, pass.n_reads, layer.out.n_in,
                   read_mixed_.data(), stream);
@@ -147,18 +173,23 @@ void TextForward<T>::run(const DevicePass& pass, const Observe& observe) {
       mixed = read_mixed_.data();
       n_rows = pass.n_reads;
     }
-    const LowRank out = multiply(layer.out, n_rows, mixed, update_.data());
-    add_residual(out, update_.data(), n_rows, width, x, stream);
+    const LowRank<T> out = multiply(layer.out, n_rows, mixed, update_.data());
+    add_residual(out, update_.data(), n_rows, width, layer.post_norm.data(), eps_, x,
+                 normed_.data(), stream);
 
-    rms_norm(x, layer.post_norm.data(), eps_, n_rows, width, normed_.data(), stream);
-    const LowRank gate_up = multiply(layer.gate_up, n_rows, normed_.data(), gate_up_.data());
+    const LowRank<T> gate_up = multiply(layer.gate_up, n_rows, normed_.data(), gate_up_.data());
     silu_multiply(gate_up, gate_up_.data(), n_rows, config_.intermediate_size, activated_.data(),
                   stream);
-    const LowRank down = multiply(layer.down, n_rows, activated_.data(), update_.data());
-    add_residual(down, update_.data(), n_rows, width, x, stream);
+    const LowRank<T> down = multiply(layer.down, n_rows, activated_.data(), update_.data());
+    if (last) {
+      add_residual(down, update_.data(), n_rows, width, weights_.final_norm.data(), eps_, x,
+                   final_.data(), stream);
+    } else {
+      add_residual(down, update_.data(), n_rows, width, weights_.layers[i + 1].input_norm.data(),
+                   eps_, x, normed_.data(), stream);
+    }
     if (observe) observe(stage, x, x == read_x_.data() ? nullptr : pass.read_rows);
   }
-  rms_norm(x, weights_.final_norm.data(), eps_, n_rows, width, final_.data(), stream);
   if (observe) observe(std::string(kFinalNormStage), final_.data(), nullptr);
 }
 
@@ -167,13 +198,13 @@ template <typename T>
 void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeights<T>& mixer,
                                const DevicePass& pass) {
   const StreamHandle stream = stream_.get();
-  const std::int64_t stride = layer.in.n_out;
+  const std::int64_t stride = layer.in.width;
   T* projected = projected_.data();
-  const LowRank update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
-  add_low_rank(update, pass.n_rows, stride, stride, projected, stream);
-  const T* z = projected + config_.conv_dim();
-  const T* b = z + config_.value_dim();
-  const T* a = b + config_.n_value_heads;
+  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
+  add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
+  const T* z = projected + layer.in.begin(1);
+  const T* b = projected + layer.in.begin(2);
+  const T* a = projected + layer.in.begin(3);
 
   const auto n_key_heads = static_cast<std::int32_t>(config_.n_key_heads);
   const auto n_value_heads = static_cast<std::int32_t>(config_.n_value_heads);
@@ -216,12 +247,12 @@ template <typename T>
 void TextForward<T>::attend(const LayerWeights<T>& layer, const AttentionWeights<T>& mixer,
                             const DevicePass& pass) {
   const StreamHandle stream = stream_.get();
-  const std::int64_t stride = layer.in.n_out;
+  const std::int64_t stride = layer.in.width;
   const std::int64_t query_width = config_.n_heads * config_.head_dim;
   const std::int64_t kv_width = config_.n_kv_heads * config_.head_dim;
   T* projected = projected_.data();
-  const LowRank update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
-  add_low_rank(update, pass.n_rows, stride, stride, projected, stream);
+  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
+  add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
   T* q = heads_.data();
   T* k = q + pass.n_rows * query_width;
   norm_and_rotate({.n_rows = pass.n_rows,

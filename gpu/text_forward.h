@@ -8,6 +8,7 @@
 #include "checkpoint/config.h"
 #include "gpu/cuda.h"
 #include "gpu/gemm.h"
+#include "gpu/pass_graphs.h"
 #include "gpu/pass_upload.h"
 #include "gpu/text_weights.h"
 
@@ -24,8 +25,12 @@ class TextForward {
   using Observe =
       std::function<void(const std::string& stage, const float* x, const std::int32_t* indices)>;
 
-  TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms, const Stream& stream);
+  /// `graphs`: passes of few rows are replayed when they come again, unless they are observed.
+  TextForward(const TextConfig& config, TextWeights<T> weights, Gemms& gemms, const Stream& stream,
+              bool graphs);
 
+  /// In deterministic mode: chooses the algorithm of every product (Gemms::settle).
+  void settle_products();
   /// x [rows, D] = the tokens' embeddings. The caller may overwrite rows before run().
   float* embed(const DevicePass& pass);
   /// From x to the normalised read rows. `observe` may be empty.
@@ -35,7 +40,9 @@ class TextForward {
 
  private:
   void reserve(const DevicePass& pass);
-  LowRank multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x, T* y);
+  void enqueue(const DevicePass& pass, const Observe& observe);
+  static Product product_of(const LinearGroup<T>& group);
+  LowRank<T> multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x, T* y);
   void delta_net(const LayerWeights<T>& layer, const DeltaNetWeights<T>& mixer,
                  const DevicePass& pass);
   void attend(const LayerWeights<T>& layer, const AttentionWeights<T>& mixer,
@@ -46,21 +53,22 @@ class TextForward {
   TextWeights<T> weights_;
   Gemms& gemms_;
   const Stream& stream_;
-  DeviceArray<float> frequency_;    // [rotary_dim / 2]
-  DeviceArray<std::int32_t> axes_;  // [rotary_dim / 2]
-  std::int64_t widest_in_ = 0, widest_low_ = 0;
+  bool uses_graphs_;
+  PassGraphs graphs_;
+  DeviceArray<float> frequency_;                                         // [rotary_dim / 2]
+  DeviceArray<std::int32_t> axes_;                                       // [rotary_dim / 2]
+  std::int64_t widest_in_ = 0, widest_update_ = 0, widest_gate_up_ = 0;  // rows of products
 
   // Activations, kept from pass to pass.
   DeviceArray<float> x_;                    // [rows, D]
-  DeviceArray<T> normed_, update_;          // [rows, D]
-  DeviceArray<T> projected_;                // [rows, n_out of a mixer's group]
+  DeviceArray<T> normed_;                   // [rows, D]
+  DeviceArray<T> projected_, update_;       // [rows, width of a mixer's group, of out or down]
   DeviceArray<T> mixed_;                    // [rows, Hv Dv or Hq Dh]
   DeviceArray<T> heads_;                    // [rows, conv_dim, or Hq Dh and Hkv Dh]
   DeviceArray<T> core_;                     // [rows, Hv Dv]
-  DeviceArray<T> gate_up_, activated_;      // [rows, 2 F], [rows, F]
+  DeviceArray<T> gate_up_, activated_;      // [rows, width of the group], [rows, F]
   DeviceArray<float> read_x_, final_;       // [reads, D]
   DeviceArray<T> read_mixed_;               // [reads, width of mixed_]
-  DeviceArray<float> low_;                  // [rows, low_width]
   DeviceArray<float> cosine_, sine_;        // [rows, rotary_dim / 2]
   DeviceArray<float> solved_v_, solved_k_;  // [rows, Hv, Dv], [rows, Hv, Dk]
   DeviceArray<float> ahead_, decays_;       // [rows, Hv, 64], [rows, Hv, 2]

@@ -16,8 +16,13 @@ namespace {
 
 const std::string kEmbedding = "model.language_model.embed_tokens.weight";
 
-std::int64_t padded(std::int64_t n) {
-  return (n + 7) / 8 * 8;
+constexpr std::int64_t kOutputStep = 8;  // rows of products start at multiples of 16 bytes
+constexpr std::int32_t kRankStep = 16;   // the sum of one matrix instruction
+constexpr std::int64_t kLayerStep = 32;  // columns that a warp consumes are of one layer
+
+template <typename Integer>
+Integer padded(Integer n, Integer step) {
+  return (n + step - 1) / step * step;
 }
 
 // A norm's factor where the checkpoint holds its offset from one.
@@ -27,72 +32,63 @@ DeviceArray<float> offset_norm(Loader& loader, const std::string& name) {
   return loader.values(factors);
 }
 
-template <typename T>
-void load_pairs(Loader& loader, const std::vector<std::optional<LoraPair>>& pairs,
-                LinearGroup<T>& group) {
+using Pairs = std::vector<std::optional<LoraPair>>;
+
+std::int32_t padded_rank(const Pairs& pairs) {
+  std::int32_t rank = 0;
   for (const auto& pair : pairs) {
-    if (pair) group.rank = std::max(group.rank, static_cast<std::int32_t>(pair->a.shape[0]));
+    if (pair) rank = std::max(rank, static_cast<std::int32_t>(pair->a.shape[0]));
   }
+  return padded(rank, kRankStep);
+}
+
+// The first factors below the weights, the second ones transposed.
+template <typename T>
+void load_pairs(Loader& loader, const Pairs& pairs, LinearGroup<T>& group) {
   if (group.rank == 0) return;
-  const auto rank = static_cast<std::size_t>(group.rank);
-  const auto n_in = static_cast<std::size_t>(group.n_in);
-  const std::size_t stacked = pairs.size() * rank;
-  std::vector<float> a(stacked * n_in), b(static_cast<std::size_t>(group.n_out) * rank);
+  std::vector<float> b(static_cast<std::size_t>(group.rank * group.n_out));
   for (std::size_t p = 0; p < pairs.size(); ++p) {
     if (!pairs[p]) continue;
     const Tensor a_values = widened(pairs[p]->a), b_values = widened(pairs[p]->b);
     const auto* from_a = reinterpret_cast<const float*>(a_values.data.bytes.data());
     const auto* from_b = reinterpret_cast<const float*>(b_values.data.bytes.data());
-    std::copy_n(from_a, a_values.size(), a.begin() + static_cast<std::ptrdiff_t>(p * rank * n_in));
-    const auto own = static_cast<std::size_t>(a_values.shape[0]);
-    const auto n_out = static_cast<std::size_t>(b_values.shape[0]);
-    const std::size_t begin = p == 0 ? 0 : static_cast<std::size_t>(group.ends[p - 1]);
+    const std::int64_t first_row = group.n_out + static_cast<std::int64_t>(p) * group.rank;
+    loader.values(from_a, a_values.size(), group.w.data() + first_row * group.n_in);
+    const std::int64_t own = a_values.shape[0], begin = group.begin(p);
     const auto scale = static_cast<float>(pairs[p]->scale);
-    for (std::size_t o = 0; o < n_out; ++o) {
-      for (std::size_t j = 0; j < own; ++j) b[(begin + o) * rank + j] = scale * from_b[o * own + j];
+    for (std::int64_t o = 0; o < b_values.shape[0]; ++o) {
+      for (std::int64_t j = 0; j < own; ++j) {
+        b[static_cast<std::size_t>(j * group.n_out + begin + o)] = scale * from_b[o * own + j];
+      }
     }
   }
-  group.b = loader.values(b);
-  group.low_width = padded(static_cast<std::int64_t>(stacked) * LinearGroup<T>::kParts);
-  const std::int64_t n = group.low_width * group.n_in;
-  group.a.reserve(n, "an adapter");
-  fill_zero(group.a.data(), group.a.size_bytes(), loader.stream());
-  if constexpr (LinearGroup<T>::kParts == 1) {
-    loader.values(a.data(), static_cast<std::int64_t>(a.size()), group.a.data());
-  } else {
-    const DeviceArray<float> whole = loader.values(a);
-    split_in_three(whole.data(), static_cast<std::int64_t>(a.size()), group.a.data(),
-                   loader.stream().get());
-    loader.finish();  // before `whole` goes
-  }
+  group.b.reserve(std::ssize(b), "an adapter");
+  loader.values(b.data(), std::ssize(b), group.b.data());
 }
 
+// Each layer's outputs are padded to a multiple of `step`.
 template <typename T>
-LinearGroup<T> linear_group(Loader& loader, const std::vector<std::string>& modules) {
+LinearGroup<T> linear_group(Loader& loader, const std::vector<std::string>& modules,
+                            std::int64_t step = 1) {
   LinearGroup<T> group;
-  std::vector<std::optional<LoraPair>> pairs;
-  std::vector<std::int64_t> begins;
+  Pairs pairs;
   std::int64_t n_out = 0;
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const Shape& shape = loader.shape(modules[i] + ".weight");
     group.n_in = shape[1];
-    begins.push_back(n_out);
-    n_out += shape[0];
+    n_out += padded(shape[0], step);
     group.ends[i] = static_cast<std::int32_t>(n_out);
     pairs.push_back(loader.checkpoint().lora(modules[i]));
   }
-  // A group of one layer writes rows of exactly its width.
-  group.n_out = modules.size() == 1 ? n_out : padded(n_out);
   group.n_layers = static_cast<std::int32_t>(modules.size());
-  group.ends[modules.size() - 1] = static_cast<std::int32_t>(group.n_out);
-  group.w.reserve(group.n_out * group.n_in, "the weights");
-  if (group.n_out > n_out) {
-    fill_zero(group.w.data() + n_out * group.n_in,
-              static_cast<std::size_t>((group.n_out - n_out) * group.n_in) * sizeof(T),
-              loader.stream());
-  }
+  group.n_out = padded(n_out, kOutputStep);
+  group.rank = padded_rank(pairs);
+  group.width = group.n_out + group.n_layers * group.rank;
+  group.w.reserve(group.width * group.n_in, "the weights");
+  // What is padded stays zero.
+  fill_zero(group.w.data(), group.w.size_bytes(), loader.stream());
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    loader.tensor(modules[i] + ".weight", group.w.data() + begins[i] * group.n_in);
+    loader.tensor(modules[i] + ".weight", group.w.data() + group.begin(i) * group.n_in);
   }
   load_pairs(loader, pairs, group);
   return group;
@@ -130,8 +126,10 @@ LayerWeights<T> layer_weights(Loader& loader, std::size_t index) {
     layer.out = linear_group<T>(loader, {mixer + ".o_proj"});
   } else {
     const std::string mixer = name + ".linear_attn";
-    layer.in = linear_group<T>(loader, {mixer + ".in_proj_qkv", mixer + ".in_proj_z",
-                                        mixer + ".in_proj_b", mixer + ".in_proj_a"});
+    layer.in = linear_group<T>(
+        loader,
+        {mixer + ".in_proj_qkv", mixer + ".in_proj_z", mixer + ".in_proj_b", mixer + ".in_proj_a"},
+        kLayerStep);
     layer.mixer = delta_net_weights<T>(loader, mixer);
     layer.out = linear_group<T>(loader, {mixer + ".out_proj"});
   }

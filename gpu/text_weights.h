@@ -15,30 +15,29 @@
 
 namespace jemm::gpu {
 
-/// Layers that read the same input, their outputs side by side, and their low-rank pairs. Layers of
-/// the group without a pair have one of zeros when another has one.
+/// Layers that read the same input, their outputs side by side, and their low-rank pairs, whose
+/// first factors are further rows of the weight: one product gives the outputs and the low-rank
+/// inputs behind them. Layers of the group without a pair have one of zeros when another has one.
 template <typename T>
 struct LinearGroup {
-  std::int64_t n_in = 0, n_out = 0;  // n_out: padded with zero rows to a multiple of 8
-  DeviceArray<T> w;                  // [n_out, n_in]
+  std::int64_t n_in = 0;
+  std::int64_t n_out = 0;  // of the layers, padded with zero rows: a multiple of 8
+  std::int64_t width = 0;  // n_out + n_layers * rank: a row of the product
+  DeviceArray<T> w;        // [width, n_in]
 
-  // Pairs. T = float: A as it is. BF16: A in three BF16 parts, whose products with the BF16 input
-  // are exact and summed in FP32: an FP32 product on the matrix unit.
-  static constexpr std::int32_t kParts = sizeof(T) == 2 ? 3 : 1;
-  std::int32_t rank = 0;       // of all pairs, padded with zeros; 0: none has a pair
-  std::int64_t low_width = 0;  // parts * layers * rank, padded to a multiple of 8
-  DeviceArray<T> a;            // [low_width, n_in]
-  DeviceArray<float> b;        // [n_out, rank], times the pair's scale
+  std::int32_t rank = 0;  // of all pairs, padded with zeros to a multiple of 16; 0: none has a pair
+  DeviceArray<T> b;       // [rank, n_out], times the pair's scale
   std::int32_t n_layers = 0;
-  std::array<std::int32_t, 4> ends{};  // one past each layer's last output
+  std::array<std::int32_t, 4> ends{};  // one past each layer's last output and its padding
 
-  /// The consumer's view of `low` [rows, low_width], the input's product with `a`.
-  LowRank update(const float* low) const {
-    return {.low = low,
-            .stride = static_cast<std::int32_t>(low_width),
-            .n_parts = kParts,
-            .part_stride = n_layers * rank,
+  std::int64_t begin(std::size_t layer) const { return layer == 0 ? 0 : ends[layer - 1]; }
+
+  /// The consumer's view of y [rows, width], the input's product with w.
+  LowRank<T> update(const T* y) const {
+    return {.low = y + n_out,
+            .stride = width,
             .b = b.data(),
+            .b_stride = n_out,
             .rank = rank,
             .n_layers = n_layers,
             .ends = {ends[0], ends[1], ends[2], ends[3]}};

@@ -12,9 +12,6 @@ enum class StoredType : std::uint8_t { kBf16, kF16, kF32 };
 template <typename T>
 void convert(const void* from, StoredType type, std::int64_t n, T* to, StreamHandle stream);
 
-/// parts[p][i], p = 0, 1, 2: BF16 values whose sum is from[i] to 24 bits: each the rest's nearest.
-void split_in_three(const float* from, std::int64_t n, __nv_bfloat16* parts, StreamHandle stream);
-
 /// to[i] = BF16(float(centre + (2 u - 1) width)) of elements first + i, u from the hash of
 /// docs/synthetic.md with the tensor's `name_hash`; kept as T.
 struct FormulaFill {
@@ -24,5 +21,9 @@ struct FormulaFill {
 };
 template <typename T>
 void fill_by_formula(const FormulaFill& fill, std::int64_t n, T* to, StreamHandle stream);
+
+/// Reads n_bytes, a multiple of 16, and so fills the device's cache with lines that need no writing
+/// back. (A value that depends on all of them may go to the first word.)
+void read_through(void* p, std::int64_t n_bytes, StreamHandle stream);
 
 }  // namespace jemm::gpu

@@ -34,35 +34,39 @@ void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_row
 void label_logits(const float* x, const float* head, std::int64_t n_rows, std::int64_t width,
                   float* logits, StreamHandle stream);
 
-// --- low_rank.cu -----------------------------------------------------------------------------
+// --- low_rank.cu, residual.cu ----------------------------------------------------------------
 
 /// The low-rank updates of up to four layers whose outputs stand side by side: output o of layer p
-/// (the first with o < ends[p]) gets sum_j low[row][p rank + j] b[o][j], b having the scale in it.
-/// low is the sum of `n_parts` columns, part_stride apart, of [rows, stride].
+/// (the first with o < ends[p]) gets sum_j low[row][p rank + j] b[j][o], b having the scale in it.
+/// low is rounded to T, as a part of the product that also made the outputs. Sums are FP32; they
+/// are added to the rounded output.
+template <typename T>
 struct LowRank {
-  const float* low = nullptr;
-  std::int32_t stride = 0, n_parts = 1, part_stride = 0;
-  const float* b = nullptr;  // [n_out, rank]
-  std::int32_t rank = 0;     // 0: no update, low and b unused
+  const T* low = nullptr;   // [rows, n_layers rank] of stride `stride`
+  std::int64_t stride = 0;  // also of the outputs
+  const T* b = nullptr;     // [rank, b_stride]
+  std::int64_t b_stride = 0;
+  std::int32_t rank = 0;  // 0: no update, low and b unused
   std::int32_t n_layers = 0;
   std::int32_t ends[4] = {};
 };
 
-/// y [rows, stride], its first `width` columns: y = T(y + update).
+/// y [rows, stride], its first `width` columns: y = T(y + update). low may lie in y behind them.
 template <typename T>
-void add_low_rank(const LowRank& update, std::int64_t n_rows, std::int64_t width,
-                  std::int64_t stride, T* y, StreamHandle stream);
+void add_low_rank(const LowRank<T>& update, std::int64_t n_rows, std::int64_t width, T* y,
+                  StreamHandle stream);
 
-/// x = x + (y + update); x and y [rows, width].
+/// out [rows, F] = silu(g) u with g, u [rows, F] the first 2 F columns of y + update, y [rows,
+/// stride]. BF16: exponential and quotient with the device's quick instructions (some 2^-21).
 template <typename T>
-void add_residual(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t width,
-                  float* x, StreamHandle stream);
+void silu_multiply(const LowRank<T>& update, const T* y, std::int64_t n_rows,
+                   std::int64_t n_outputs, T* out, StreamHandle stream);
 
-/// out [rows, F] = silu(g) u with g, u the halves of y + update, y [rows, 2 F]. BF16: exponential
-/// and quotient with the device's quick instructions (some 2^-21).
-template <typename T>
-void silu_multiply(const LowRank& update, const T* y, std::int64_t n_rows, std::int64_t n_outputs,
-                   T* out, StreamHandle stream);
+/// x = x + (y + update), then normed = norm(x) factor as rms_norm; x, normed [rows, width], y
+/// [rows, stride], factor [width]. Out: T or float.
+template <typename T, typename Out>
+void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std::int64_t width,
+                  const float* factor, float eps, float* x, Out* normed, StreamHandle stream);
 
 // --- conv.cu ---------------------------------------------------------------------------------
 

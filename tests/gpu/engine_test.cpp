@@ -118,6 +118,39 @@ TEST_CASE("in deterministic mode a row depends on its chain alone") {
   }
 }
 
+TEST_CASE("a pass that comes again gives the same bits, as a graph or not") {
+  if (!test::has_device()) return;
+  const auto checkpoint = std::make_shared<test::SmallCheckpoint>();
+  const auto forests = test::odd_forests();
+  for (const bool deterministic : {false, true}) {
+    const auto plain = make_cuda_engine(checkpoint, small_labels(),
+                                        {.deterministic = deterministic, .graphs = false});
+    const auto graphs = make_cuda_engine(checkpoint, small_labels(),
+                                         {.deterministic = deterministic, .graphs = true});
+    std::vector<std::vector<LabelLogits>> expected;
+    // Short ones first, so that buffers grow under the graphs.
+    for (int round = 0; round < 4; ++round) {
+      for (std::size_t i = 0; i < forests.size(); ++i) {
+        CAPTURE(forests[i].name);
+        Forest forest = with_reads(forests[i].forest);
+        if (round == 0) expected.push_back(test::forward(*plain, forest));
+        if (deterministic) CHECK(test::forward(*graphs, forest) == expected[i]);
+        const auto first = test::forward(*graphs, forest);
+        CHECK(test::forward(*graphs, forest) == first);
+        // The same launches with other tokens.
+        const std::vector<std::int32_t> tokens = forest.token_ids;
+        for (std::int32_t& id : forest.token_ids) id = (id + 1) % 1200;
+        CHECK(test::forward(*graphs, forest) != first);
+        forest.token_ids = tokens;
+        StageTap tap;
+        StageTimes times;
+        CHECK(graphs->forward(forest, {}, times, &tap) == first);
+        CHECK_FALSE(tap.stages.empty());
+      }
+    }
+  }
+}
+
 TEST_CASE("unusable forests and devices are refused") {
   if (!test::has_device()) return;
   const auto checkpoint = std::make_shared<test::SmallCheckpoint>();

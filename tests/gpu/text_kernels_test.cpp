@@ -12,34 +12,18 @@
 namespace jemm {
 namespace {
 
+using test::at;
 using test::bf16;
+using test::close;
 using test::OnDevice;
 using test::rounded;
+using test::sigmoid;
 using test::uniform;
 
 constexpr std::int64_t kRowCounts[] = {0, 1, 15, 16, 17, 65, 1000};
 
-double at(const std::vector<float>& x, std::int64_t i) {
-  return static_cast<double>(x[static_cast<std::size_t>(i)]);
-}
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-
-// The most that one rounding to T moves a value, as a share of it.
 template <typename T>
-constexpr double kRounding = sizeof(T) == 2 ? 0x1p-8 : 0x1p-24;
-
-// What a product, norm or gate may differ by: FP32 arithmetic and one rounding to T.
-template <typename T>
-void close(const std::vector<float>& x, const std::vector<double>& reference, double absolute) {
-  CHECK(test::worst_share(x, reference, absolute, 1e-5 + 1.01 * kRounding<T>) <= 1);
-}
-
-TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  gpu::Gemms gemms(gpu::GemmMode::kDeterministic);
+void check_products(gpu::Gemms& gemms, const gpu::Stream& stream) {
   for (const std::int64_t n_rows : kRowCounts) {
     for (const auto& [n_out, n_in] : {std::pair{24, 40}, std::pair{200, 96}, std::pair{16, 1000}}) {
       CAPTURE(n_rows);
@@ -48,9 +32,10 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
       const auto w = rounded<T>(uniform(n_out * n_in, 2, -1, 1));
       OnDevice<T> dx(x, stream), dw(w, stream);
       OnDevice<float> dy(n_rows * n_out, stream);
-      gemms.run(
-          {.n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32},
-          n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
+      const gpu::Product product{
+          .n_out = n_out, .n_in = n_in, .in = gpu::element_of<T>(), .out = gpu::Element::kF32};
+      gemms.settle(product, dw.data(), stream);
+      gemms.run(product, n_rows, dx.data(), dw.data(), nullptr, dy.data(), stream);
       std::vector<double> expected;
       for (std::int64_t r = 0; r < n_rows; ++r) {
         for (std::int64_t o = 0; o < n_out; ++o) {
@@ -64,17 +49,16 @@ TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
   }
 }
 
-TEST_CASE("three BF16 parts hold a float, and the formula is the host's") {
+TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
   if (!test::has_device()) return;
   const gpu::Stream stream;
-  const std::vector<float> x = uniform(1000, 3, -2, 2);
-  OnDevice<float> dx(x, stream);
-  OnDevice<bf16> parts(3000, stream);
-  gpu::split_in_three(dx.data(), 1000, parts.data(), stream.get());
-  const std::vector<float> p = parts.values();
-  std::vector<float> sum;
-  for (std::size_t i = 0; i < 1000; ++i) sum.push_back((p[2000 + i] + p[1000 + i]) + p[i]);
-  CHECK(test::same_bits(sum, x));
+  for (const gpu::GemmMode mode :
+       {gpu::GemmMode::kProposed, gpu::GemmMode::kFastest, gpu::GemmMode::kDeterministic}) {
+    gpu::Gemms gemms(mode);
+    CAPTURE(static_cast<int>(mode));
+    check_products<T>(gemms, stream);
+    CHECK(gemms.settled().empty() == (mode != gpu::GemmMode::kDeterministic || sizeof(T) == 4));
+  }
 }
 
 TEST_CASE_TEMPLATE("embedding, gathering and the norm", T, float, bf16) {
@@ -137,99 +121,6 @@ TEST_CASE("label logits") {
       close<float>(logits.values(), expected, 1e-4);
     }
   }
-}
-
-// low, b and the update of every output, for a group of layers.
-struct LowRankCase {
-  LowRankCase(std::int64_t n_rows, std::vector<std::int32_t> layer_ends, std::int32_t rank,
-              std::int32_t n_parts)
-      : ends(std::move(layer_ends)),
-        stride(static_cast<std::int32_t>(n_parts * std::ssize(ends) * rank + 5)),
-        low(uniform(n_rows * stride, 5, -1, 1)),
-        b(uniform(ends.back() * rank, 6, -1, 1)) {
-    const std::int64_t width = std::ssize(ends) * rank;
-    for (std::int64_t r = 0; r < n_rows; ++r) {
-      for (std::int64_t o = 0; o < ends.back(); ++o) {
-        std::int64_t layer = 0;
-        while (o >= ends[static_cast<std::size_t>(layer)]) ++layer;
-        double sum = 0;
-        for (std::int64_t j = 0; j < rank; ++j) {
-          double x = 0;
-          for (std::int64_t p = 0; p < n_parts; ++p) {
-            x += at(low, r * stride + p * width + layer * rank + j);
-          }
-          sum += x * at(b, o * rank + j);
-        }
-        update.push_back(sum);
-      }
-    }
-    args = {.stride = stride,
-            .n_parts = n_parts,
-            .part_stride = static_cast<std::int32_t>(width),
-            .rank = rank,
-            .n_layers = static_cast<std::int32_t>(ends.size())};
-    std::copy(ends.begin(), ends.end(), args.ends);
-  }
-
-  std::vector<std::int32_t> ends;
-  std::int32_t stride;
-  std::vector<float> low, b;
-  std::vector<double> update;  // [rows, outputs]
-  gpu::LowRank args;
-};
-
-template <typename T>
-void check_low_rank(std::int64_t n_rows, const std::vector<std::int32_t>& ends, std::int32_t rank,
-                    std::int32_t n_parts, const gpu::Stream& stream) {
-  CAPTURE(n_rows);
-  CAPTURE(rank);
-  LowRankCase c(n_rows, ends, rank, n_parts);
-  const std::int64_t width = ends.back();
-  OnDevice<float> low(c.low, stream), b(c.b, stream);
-  c.args.low = low.data();
-  c.args.b = b.data();
-  const auto y = rounded<T>(uniform(n_rows * width, 7, -2, 2));
-  const auto x = uniform(n_rows * width, 8, -2, 2);
-  std::vector<double> sums, residual, activated;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    sums.push_back(static_cast<double>(y[i]) + c.update[i]);
-    residual.push_back(static_cast<double>(x[i]) + sums.back());
-  }
-  OnDevice<T> stored(y, stream);
-  OnDevice<float> target(x, stream);
-  gpu::add_low_rank(c.args, n_rows, width, width, stored.data(), stream.get());
-  close<T>(stored.values(), sums, 2e-5);
-  OnDevice<T> dy(y, stream);
-  gpu::add_residual(c.args, dy.data(), n_rows, width, target.data(), stream.get());
-  close<float>(target.values(), residual, 2e-5);
-
-  if (width % 2 != 0) return;
-  OnDevice<T> out(n_rows * width / 2, stream);
-  for (std::int64_t r = 0; r < n_rows; ++r) {
-    for (std::int64_t o = 0; o < width / 2; ++o) {
-      const double g = sums[static_cast<std::size_t>(r * width + o)];
-      const double u = sums[static_cast<std::size_t>(r * width + width / 2 + o)];
-      activated.push_back(g * sigmoid(g) * u);
-    }
-  }
-  gpu::silu_multiply(c.args, dy.data(), n_rows, width / 2, out.data(), stream.get());
-  close<T>(out.values(), activated, 1e-4);
-}
-
-TEST_CASE_TEMPLATE("low-rank updates in their three consumers", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  for (const std::int64_t n_rows : kRowCounts) {
-    check_low_rank<T>(n_rows, {300}, 16, 3, stream);
-    check_low_rank<T>(n_rows, {100, 331, 334, 340}, 16, 1, stream);
-    check_low_rank<T>(n_rows, {41, 82}, 3, 3, stream);
-  }
-  // No update at all.
-  const auto y = rounded<T>(uniform(60, 7, -2, 2));
-  OnDevice<T> dy(y, stream);
-  OnDevice<float> zero(std::vector<float>(60, 0.0f), stream);
-  gpu::add_residual({}, dy.data(), 5, 12, zero.data(), stream.get());
-  CHECK(test::same_bits(zero.values(), y));
 }
 
 template <typename T>
