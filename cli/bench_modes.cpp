@@ -43,6 +43,11 @@ bool set_deterministic(Mode& mode, const std::string& value) {
   return value == "on" || value == "off";
 }
 
+bool set_graphs(Mode& mode, const std::string& value) {
+  mode.engine.graphs = value == "on";
+  return value == "on" || value == "off";
+}
+
 bool set_threads(Mode& mode, const std::string& value) {
   mode.engine.n_threads = static_cast<int>(positive(value, kMostThreads));
   return mode.engine.n_threads > 0;
@@ -66,9 +71,13 @@ struct Key {
   bool (*set)(Mode& mode, const std::string& value);  ///< false: no such value
 };
 constexpr Key kKeys[] = {
-    {"model", set_model},         {"device", set_device},
-    {"precision", set_precision}, {"deterministic", set_deterministic},
-    {"threads", set_threads},     {"batch-tokens", set_batch_tokens},
+    {"model", set_model},
+    {"device", set_device},
+    {"precision", set_precision},
+    {"deterministic", set_deterministic},
+    {"graphs", set_graphs},
+    {"threads", set_threads},
+    {"batch-tokens", set_batch_tokens},
     {"reuse", set_reuse},
 };
 
@@ -115,8 +124,9 @@ std::string mode_setup(const Mode& mode) {
   std::string text = fmt::format("{}, {}", choice.device, choice.dtype);
   if (choice.device == "cpu") {
     text += fmt::format(", {} threads", mode.engine.n_threads);
-  } else if (mode.engine.deterministic) {
-    text += ", deterministic";
+  } else {
+    if (mode.engine.deterministic) text += ", deterministic";
+    if (!mode.engine.graphs) text += ", no graphs";
   }
   text += fmt::format(", passes of {} rows", mode.passes.batch_tokens);
   if (mode.passes.mode != PrefixReuse::kOff) {
@@ -125,10 +135,16 @@ std::string mode_setup(const Mode& mode) {
   return text;
 }
 
+std::optional<int> cuda_device(const Mode& mode) {
+  const std::string device = choose_engine(mode.engine).device;
+  if (device == "cpu") return std::nullopt;
+  return std::stoi(device.substr(std::string("cuda:").size()));
+}
+
 bool share_engine(const Mode& a, const Mode& b) {
   const auto parts = [](const Mode& mode) {
     return std::tie(mode.model.model, mode.engine.device, mode.engine.precision,
-                    mode.engine.deterministic, mode.engine.n_threads);
+                    mode.engine.deterministic, mode.engine.graphs, mode.engine.n_threads);
   };
   return parts(a) == parts(b);
 }

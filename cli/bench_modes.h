@@ -1,6 +1,7 @@
 // The settings that `jemm bench --compare` sets side by side.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ std::string mode_keys();
 
 /// What times depend on beside the weights: "cpu, float32, 2 threads, passes of 2048 rows".
 std::string mode_setup(const Mode& mode);
+
+/// The number of the CUDA device that the mode runs on; none on the CPU.
+std::optional<int> cuda_device(const Mode& mode);
 
 /// Whether two modes can share one engine.
 bool share_engine(const Mode& a, const Mode& b);

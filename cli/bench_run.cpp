@@ -13,6 +13,7 @@
 #include "base/new_file.h"
 #include "bench/baseline.h"
 #include "bench_environment.h"
+#include "bench_floor.h"
 #include "bench_workloads.h"
 #include "evaluate/measure_profile.h"
 #include "exit_codes.h"
@@ -41,9 +42,9 @@ std::optional<Baseline> open_baseline(const std::string& file) {
 /// Of the first mode's GPU that has one.
 std::unique_ptr<GpuMonitor> watch_gpu(const std::vector<Mode>& modes) {
   for (const Mode& mode : modes) {
-    const std::string device = choose_engine(mode.engine).device;
-    if (device == "cpu") continue;
-    return std::make_unique<GpuMonitor>(std::stoi(device.substr(std::string("cuda:").size())));
+    if (const std::optional<int> device = cuda_device(mode)) {
+      return std::make_unique<GpuMonitor>(*device);
+    }
   }
   return nullptr;
 }
@@ -53,7 +54,7 @@ EvaluatorOptions make_evaluator_options(const Mode& mode, const Checkpoint& weig
                                         Engine& engine) {
   EvaluatorOptions options =
       evaluator_options(mode.passes, mode.passes.mode, weights.config().text);
-  if (options.reuse != PrefixReuse::kOff && choose_engine(mode.engine).device != "cpu") {
+  if (options.reuse != PrefixReuse::kOff && cuda_device(mode)) {
     options.profile = measure_profile(engine, static_cast<std::int64_t>(options.batch_tokens));
   }
   return options;
@@ -70,6 +71,7 @@ class BenchRun {
   Result measure_workload(const BenchWorkload& workload);
   void note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample);
   void check_outcome(const BenchWorkload& workload, const RequestSubject& subject) const;
+  void add_floors();
   int finish();
 
   const BenchOptions& options_;
@@ -123,6 +125,7 @@ int BenchRun::run() {
     if (interrupted()) break;
     report_.results.push_back(std::move(result));
   }
+  if (options_.floor && !interrupted()) add_floors();
   progress_.clear();
   return finish();
 }
@@ -189,13 +192,12 @@ Result BenchRun::measure_workload(const BenchWorkload& workload) {
   Result result{.workload = workload.facts,
                 .modes = measure(pointers, options_.limits, hooks),
                 .operations = {},
-                .floor_ms = {}};
+                .floor_ms = std::vector<std::optional<double>>(open_modes_.size())};
   result.workload.n_refused = subjects[0].n_refused();
   result.workload.n_questions = subjects[0].n_questions();
   result.workload.n_tokens = subjects[0].n_tokens();
   for (const Series& series : result.modes) {
     result.operations.push_back(operations_->operations(series.first.work));
-    result.floor_ms.push_back(std::nullopt);
   }
   return result;
 }
@@ -216,6 +218,18 @@ void BenchRun::note(const std::string& workload, std::size_t mode, RunKind kind,
   if (gpu_ != nullptr) sample.gpu = gpu_->read();
   if (samples_) samples_->write(sample_json(workload, modes_[mode].name, kind, sample));
   progress_.update(++n_runs_, 0, std::nullopt);
+}
+
+/// Behind all that is measured, since the search heats the device.
+void BenchRun::add_floors() {
+  for (std::size_t i = 0; i < open_modes_.size(); ++i) {
+    const std::optional<int> device = cuda_device(open_modes_[i].mode);
+    if (!device) continue;
+    FloorTimes floor(*device, open_modes_[i].weights->config().text);
+    for (Result& result : report_.results) {
+      result.floor_ms[i] = floor.ms(result.modes[i].first.work.pass_rows);
+    }
+  }
 }
 
 int BenchRun::finish() {

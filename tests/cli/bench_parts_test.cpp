@@ -102,6 +102,8 @@ TEST_CASE("a mode is the common settings with one of them set") {
   CHECK_FALSE(two[0].engine.deterministic);
   CHECK(two[1].engine.deterministic);
   CHECK(modes("batch-tokens=64,128,256")[2].passes.batch_tokens == 256);
+  CHECK(modes("graphs=on,off")[0].engine.graphs);
+  CHECK_FALSE(modes("graphs=on,off")[1].engine.graphs);
   CHECK(modes("reuse=off,file")[1].passes.mode == PrefixReuse::kFile);
   CHECK(modes("model=a,b+c")[1].model.model == "b+c");
   CHECK(modes("precision=fp32,bf16")[1].engine.precision == "bf16");
