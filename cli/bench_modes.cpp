@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -147,6 +149,18 @@ bool share_engine(const Mode& a, const Mode& b) {
                     mode.engine.deterministic, mode.engine.graphs, mode.engine.n_threads);
   };
   return parts(a) == parts(b);
+}
+
+void check_modes_differ(const std::vector<Mode>& modes) {
+  std::map<std::pair<std::string, std::string>, std::string> names;
+  for (const Mode& mode : modes) {
+    const std::string setup = mode_setup(mode);
+    const auto [at, is_new] = names.try_emplace({mode.model.model, setup}, mode.name);
+    if (!is_new) {
+      fail(ErrorKind::kUsage, "--compare: {} and {} are the same here ({})", at->second, mode.name,
+           setup);
+    }
+  }
 }
 
 }  // namespace jemm::cli

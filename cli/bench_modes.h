@@ -36,4 +36,8 @@ std::optional<int> cuda_device(const Mode& mode);
 /// Whether two modes can share one engine.
 bool share_engine(const Mode& a, const Mode& b);
 
+/// Throws Error(kUsage) for two modes that are the same on this machine, as deterministic=off and
+/// on are on the CPU.
+void check_modes_differ(const std::vector<Mode>& modes);
+
 }  // namespace jemm::cli

@@ -102,6 +102,7 @@ BenchRun::BenchRun(const BenchOptions& options)
       model_(open_model_files(modes_[0].model)),
       encoder_(open_encoder(model_, modes_[0].model)),
       progress_(options.progress, "runs") {
+  check_modes_differ(modes_);
   if (gpu_ != nullptr) report_.environment.gpu = gpu_->facts();
   if (options.floor && gpu_ == nullptr) fail(ErrorKind::kUsage, "--floor needs --device cuda");
   for (const std::string& file : {options.json, options.samples}) {

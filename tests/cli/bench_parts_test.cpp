@@ -116,6 +116,14 @@ TEST_CASE("a mode is the common settings with one of them set") {
   }
 }
 
+TEST_CASE("modes that are the same on this machine are refused") {
+  Mode cpu;
+  cpu.engine.device = "cpu";
+  CHECK_THROWS_AS(check_modes_differ(make_modes(cpu, "deterministic=off,on")), Error);
+  check_modes_differ(make_modes(cpu, "threads=1,2"));
+  check_modes_differ(make_modes(cpu, "model=a,b"));
+}
+
 TEST_CASE("an engine is shared unless the engine differs") {
   const std::vector<Mode> passes = modes("batch-tokens=64,128");
   CHECK(share_engine(passes[0], passes[1]));

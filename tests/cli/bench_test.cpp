@@ -186,6 +186,7 @@ TEST_CASE("what is no measurement is refused before one begins") {
            {"--compare", "threads=1,x"},
            {"--compare", "colour=red,blue"},
            {"--compare", "precision=fp32,bf16", "--device", "cpu"},
+           {"--compare", "deterministic=off,on", "--device", "cpu"},
            {"--floor", "--device", "cpu"},
            {"--max-drift", "2"},
        }) {
