@@ -70,7 +70,7 @@ void add_limit_options(CLI::App& command, BenchOptions& options) {
       ->check(CLI::Range(1, 100'000))
       ->excludes(seconds);
   command
-      .add_option("--warm-up", options.limits.n_warm_up,
+      .add_option("--warmup", options.limits.n_warm_up,
                   "Runs behind the first that are not counted; default 2")
       ->check(CLI::Range(0, 1000));
 }

@@ -40,15 +40,13 @@ Sample RequestSubject::run(Outputs& outputs) {
   WatchedEngine engine(engine_, sample);
   std::vector<RequestResult> results;
   results.reserve(requests_.size());
-  std::size_t n_line_bytes = 0;
   Evaluator evaluator(encoder_, engine, decision_, options_, [&](RequestResult&& result) {
-    const std::string line = result_line(result, {.id = "\"\"",
-                                                  .line = results.size() + 1,
-                                                  .request_sha256 = {},
-                                                  .engine = engine_.fingerprint(),
-                                                  .reuse = options_.reuse,
-                                                  .threshold = decision_.threshold});
-    n_line_bytes += line.size();
+    result_line(result, {.id = "\"\"",
+                         .line = results.size() + 1,
+                         .request_sha256 = {},
+                         .engine = engine_.fingerprint(),
+                         .reuse = options_.reuse,
+                         .threshold = decision_.threshold});
     results.push_back(std::move(result));
   });
   // submit keeps the images' bytes: copies of them are made before the clock starts.

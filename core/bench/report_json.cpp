@@ -122,7 +122,7 @@ std::string bench_json(const BenchReport& report) {
                {"limits",
                 {{"seconds", report.limits.seconds},
                  {"runs", report.limits.n_runs},
-                 {"warm_up", report.limits.n_warm_up},
+                 {"warmup", report.limits.n_warm_up},
                  {"max_drift", report.max_drift}}},
                {"modes", Json::array()},
                {"results", Json::array()},
@@ -141,7 +141,7 @@ std::string bench_json(const BenchReport& report) {
 
 std::string sample_json(const std::string& workload, const std::string& mode, RunKind kind,
                         const Sample& sample) {
-  static constexpr const char* kKinds[] = {"first", "warm-up", "measured"};
+  static constexpr const char* kKinds[] = {"first", "warmup", "measured"};
   Json json = {{"workload", workload},
                {"mode", mode},
                {"run", kKinds[static_cast<int>(kind)]},

@@ -36,7 +36,7 @@ TEST_CASE("a sweep: every size has its row, its tokens and its samples") {
   const ScratchDir scratch;
   const Json report =
       report_of(scratch, {"--tokens", "120-240*2", "--candidates", "2,5", "--questions", "3",
-                          "--runs", "2", "--warm-up", "1", "--samples", scratch.file("samples")});
+                          "--runs", "2", "--warmup", "1", "--samples", scratch.file("samples")});
   CHECK(report["schema"] == "jemm-bench/1");
   REQUIRE(report["results"].size() == 4);
   const Json& last = report["results"][3];
@@ -67,7 +67,7 @@ TEST_CASE("stages add up to the total within 2 %") {
 TEST_CASE("images have tokens and patches of their own") {
   const ScratchDir scratch;
   const Json report = report_of(
-      scratch, {"--tokens", "300", "--images", "0,320x256x2", "--runs", "1", "--warm-up", "0"});
+      scratch, {"--tokens", "300", "--images", "0,320x256x2", "--runs", "1", "--warmup", "0"});
   REQUIRE(report["results"].size() == 2);
   CHECK(report["results"][0]["modes"][0]["patches"] == 0);
   CHECK(report["results"][1]["modes"][0]["patches"] == 2 * 20 * 16);

@@ -162,7 +162,7 @@ TEST_CASE("a sample is a line of JSON") {
   const std::string line = sample_json("100 tokens", "b", RunKind::kWarmUp, sample);
   CHECK(line.find('\n') == line.size() - 1);
   const auto json = nlohmann::json::parse(line);
-  CHECK(json["run"] == "warm-up");
+  CHECK(json["run"] == "warmup");
   CHECK(json["stages_ms"]["text"] == 15);
   CHECK(json["gpu"]["sm_mhz"] == 1900);
 }
