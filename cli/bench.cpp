@@ -108,6 +108,7 @@ Command add_bench(CLI::App& app) {
       "  jemm bench --model jemm-27b --tokens 1300 --questions 1,8 --images 1280x800\n"
       "  jemm bench --model jemm-27b --input requests.jsonl --runs 3\n"
       "  jemm bench --model jemm-27b --compare deterministic=off,on\n"
+      "  jemm bench --model jemm-27b --input requests.jsonl --compare reuse=off,request,file\n"
       "  jemm bench --compare model=jemm-27b,jemm-27b-merged --max-drift 0.05\n"
       "  jemm bench --model jemm-27b --baseline yesterday.json --max-slowdown 1.05\n"
       "docs/bench.md says what is measured. Exit: 0 measured, 1 slower than the baseline,\n"
@@ -121,10 +122,7 @@ Command add_bench(CLI::App& app) {
   add_sweep_options(*command, *sweep, input);
   add_model_options(*command, options->mode.model);
   add_engine_options(*command, options->mode.engine);
-  command
-      ->add_option("--batch-tokens", options->mode.evaluator.batch_tokens,
-                   "Most token rows of one pass; several questions share it")
-      ->check(CLI::Range(std::size_t{1}, kMostBatchTokens));
+  add_pass_options(*command, options->mode.passes);
   command->add_option("--compare", options->compare,
                       "KEY=A,B: run A and B in turn. Keys: " + mode_keys());
   options->max_drift = 0.01;

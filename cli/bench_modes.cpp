@@ -45,14 +45,27 @@ bool set_deterministic(Mode& mode, const std::string& value) {
   return value == "on" || value == "off";
 }
 
+bool set_graphs(Mode& mode, const std::string& value) {
+  mode.engine.graphs = value == "on";
+  return value == "on" || value == "off";
+}
+
 bool set_threads(Mode& mode, const std::string& value) {
   mode.engine.n_threads = static_cast<int>(positive(value, kMostThreads));
   return mode.engine.n_threads > 0;
 }
 
 bool set_batch_tokens(Mode& mode, const std::string& value) {
-  mode.evaluator.batch_tokens = positive(value, kMostBatchTokens);
-  return mode.evaluator.batch_tokens > 0;
+  mode.passes.batch_tokens = positive(value, kMostBatchTokens);
+  return mode.passes.batch_tokens > 0;
+}
+
+bool set_reuse(Mode& mode, const std::string& value) {
+  for (const PrefixReuse reuse : {PrefixReuse::kOff, PrefixReuse::kRequest, PrefixReuse::kFile}) {
+    mode.passes.mode = reuse;
+    if (prefix_reuse_name(reuse) == value) return true;
+  }
+  return false;
 }
 
 struct Key {
@@ -60,9 +73,14 @@ struct Key {
   bool (*set)(Mode& mode, const std::string& value);  ///< false: no such value
 };
 constexpr Key kKeys[] = {
-    {"model", set_model},         {"device", set_device},
-    {"precision", set_precision}, {"deterministic", set_deterministic},
-    {"threads", set_threads},     {"batch-tokens", set_batch_tokens},
+    {"model", set_model},
+    {"device", set_device},
+    {"precision", set_precision},
+    {"deterministic", set_deterministic},
+    {"graphs", set_graphs},
+    {"threads", set_threads},
+    {"batch-tokens", set_batch_tokens},
+    {"reuse", set_reuse},
 };
 
 }  // namespace
@@ -108,16 +126,27 @@ std::string mode_setup(const Mode& mode) {
   std::string text = fmt::format("{}, {}", choice.device, choice.dtype);
   if (choice.device == "cpu") {
     text += fmt::format(", {} threads", mode.engine.n_threads);
-  } else if (mode.engine.deterministic) {
-    text += ", deterministic";
+  } else {
+    if (mode.engine.deterministic) text += ", deterministic";
+    if (!mode.engine.graphs) text += ", no graphs";
   }
-  return text + fmt::format(", passes of {} rows", mode.evaluator.batch_tokens);
+  text += fmt::format(", passes of {} rows", mode.passes.batch_tokens);
+  if (mode.passes.mode != PrefixReuse::kOff) {
+    text += fmt::format(", reuse {}", prefix_reuse_name(mode.passes.mode));
+  }
+  return text;
+}
+
+std::optional<int> cuda_device(const Mode& mode) {
+  const std::string device = choose_engine(mode.engine).device;
+  if (device == "cpu") return std::nullopt;
+  return std::stoi(device.substr(std::string("cuda:").size()));
 }
 
 bool share_engine(const Mode& a, const Mode& b) {
   const auto parts = [](const Mode& mode) {
     return std::tie(mode.model.model, mode.engine.device, mode.engine.precision,
-                    mode.engine.deterministic, mode.engine.n_threads);
+                    mode.engine.deterministic, mode.engine.graphs, mode.engine.n_threads);
   };
   return parts(a) == parts(b);
 }

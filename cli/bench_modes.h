@@ -1,11 +1,12 @@
 // The settings that `jemm bench --compare` sets side by side.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "evaluate/evaluator.h"
 #include "model.h"
+#include "reuse.h"
 
 namespace jemm::cli {
 
@@ -16,7 +17,7 @@ struct Mode {
   std::string name;  ///< "precision=bf16"; empty when nothing is compared
   ModelOptions model;
   EngineOptions engine;
-  EvaluatorOptions evaluator;
+  ReuseOptions passes;
 };
 
 /// "KEY=A,B,...": `base` with each value in turn; `base` alone when `compare` is empty. Throws
@@ -28,6 +29,9 @@ std::string mode_keys();
 
 /// What times depend on beside the weights: "cpu, float32, 2 threads, passes of 2048 rows".
 std::string mode_setup(const Mode& mode);
+
+/// The number of the CUDA device that the mode runs on; none on the CPU.
+std::optional<int> cuda_device(const Mode& mode);
 
 /// Whether two modes can share one engine.
 bool share_engine(const Mode& a, const Mode& b);

@@ -13,7 +13,9 @@
 #include "base/new_file.h"
 #include "bench/baseline.h"
 #include "bench_environment.h"
+#include "bench_floor.h"
 #include "bench_workloads.h"
+#include "evaluate/measure_profile.h"
 #include "exit_codes.h"
 #include "gpu_monitor.h"
 #include "output.h"
@@ -29,6 +31,7 @@ struct OpenMode {
   Mode mode;
   std::shared_ptr<const Checkpoint> weights;
   std::shared_ptr<Engine> engine;
+  EvaluatorOptions evaluator;
 };
 
 std::optional<Baseline> open_baseline(const std::string& file) {
@@ -39,11 +42,22 @@ std::optional<Baseline> open_baseline(const std::string& file) {
 /// Of the first mode's GPU that has one.
 std::unique_ptr<GpuMonitor> watch_gpu(const std::vector<Mode>& modes) {
   for (const Mode& mode : modes) {
-    const std::string device = choose_engine(mode.engine).device;
-    if (device == "cpu") continue;
-    return std::make_unique<GpuMonitor>(std::stoi(device.substr(std::string("cuda:").size())));
+    if (const std::optional<int> device = cuda_device(mode)) {
+      return std::make_unique<GpuMonitor>(*device);
+    }
   }
   return nullptr;
+}
+
+/// As decide has them.
+EvaluatorOptions make_evaluator_options(const Mode& mode, const Checkpoint& weights,
+                                        Engine& engine) {
+  EvaluatorOptions options =
+      evaluator_options(mode.passes, mode.passes.mode, weights.config().text);
+  if (options.reuse != PrefixReuse::kOff && cuda_device(mode)) {
+    options.profile = measure_profile(engine, static_cast<std::int64_t>(options.batch_tokens));
+  }
+  return options;
 }
 
 class BenchRun {
@@ -57,6 +71,7 @@ class BenchRun {
   Result measure_workload(const BenchWorkload& workload);
   void note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample);
   void check_outcome(const BenchWorkload& workload, const RequestSubject& subject) const;
+  void add_floors();
   int finish();
 
   const BenchOptions& options_;
@@ -111,6 +126,7 @@ int BenchRun::run() {
     if (interrupted()) break;
     report_.results.push_back(std::move(result));
   }
+  if (options_.floor && !interrupted()) add_floors();
   progress_.clear();
   return finish();
 }
@@ -135,7 +151,7 @@ void BenchRun::open_modes() {
 }
 
 void BenchRun::open_mode(const Mode& mode) {
-  OpenMode open{mode, nullptr, nullptr};
+  OpenMode open{mode, nullptr, nullptr, {}};
   for (const OpenMode& other : open_modes_) {
     if (other.mode.model.model == mode.model.model) open.weights = other.weights;
     if (share_engine(other.mode, mode)) open.engine = other.engine;
@@ -153,13 +169,14 @@ void BenchRun::open_mode(const Mode& mode) {
   if (open.engine == nullptr) {
     open.engine = open_engine(mode.engine, open.weights, encoder_.label_ids());
   }
+  open.evaluator = make_evaluator_options(mode, *open.weights, *open.engine);
   open_modes_.push_back(std::move(open));
 }
 
 Result BenchRun::measure_workload(const BenchWorkload& workload) {
   std::vector<RequestSubject> subjects;
   for (const OpenMode& mode : open_modes_) {
-    subjects.emplace_back(encoder_, *mode.engine, mode.weights->decision(), mode.mode.evaluator,
+    subjects.emplace_back(encoder_, *mode.engine, mode.weights->decision(), mode.evaluator,
                           workload.requests);
   }
   std::vector<Subject*> pointers;
@@ -176,13 +193,12 @@ Result BenchRun::measure_workload(const BenchWorkload& workload) {
   Result result{.workload = workload.facts,
                 .modes = measure(pointers, options_.limits, hooks),
                 .operations = {},
-                .floor_ms = {}};
+                .floor_ms = std::vector<std::optional<double>>(open_modes_.size())};
   result.workload.n_refused = subjects[0].n_refused();
   result.workload.n_questions = subjects[0].n_questions();
   result.workload.n_tokens = subjects[0].n_tokens();
   for (const Series& series : result.modes) {
     result.operations.push_back(operations_->operations(series.first.work));
-    result.floor_ms.push_back(std::nullopt);
   }
   return result;
 }
@@ -203,6 +219,18 @@ void BenchRun::note(const std::string& workload, std::size_t mode, RunKind kind,
   if (gpu_ != nullptr) sample.gpu = gpu_->read();
   if (samples_) samples_->write(sample_json(workload, modes_[mode].name, kind, sample));
   progress_.update(++n_runs_, 0, std::nullopt);
+}
+
+/// Behind all that is measured, since the search heats the device.
+void BenchRun::add_floors() {
+  for (std::size_t i = 0; i < open_modes_.size(); ++i) {
+    const std::optional<int> device = cuda_device(open_modes_[i].mode);
+    if (!device) continue;
+    FloorTimes floor(*device, open_modes_[i].weights->config().text);
+    for (Result& result : report_.results) {
+      result.floor_ms[i] = floor.ms(result.modes[i].first.work.pass_rows);
+    }
+  }
 }
 
 int BenchRun::finish() {

@@ -45,6 +45,7 @@ Sample RequestSubject::run(Outputs& outputs) {
                          .line = results.size() + 1,
                          .request_sha256 = {},
                          .engine = engine_.fingerprint(),
+                         .reuse = options_.reuse,
                          .threshold = decision_.threshold});
     results.push_back(std::move(result));
   });

@@ -200,7 +200,8 @@ std::unique_ptr<Engine> open_engine(const EngineOptions& options,
         std::move(checkpoint), label_ids,
         {.device = std::stoi(choice.device.substr(5)),
          .precision = choice.dtype == "float32" ? Precision::kFp32 : Precision::kBf16,
-         .deterministic = options.deterministic});
+         .deterministic = options.deterministic,
+         .graphs = options.graphs});
   }
 #endif
   return make_cpu_engine(std::move(checkpoint), label_ids, options.n_threads);

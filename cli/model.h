@@ -61,6 +61,7 @@ struct EngineOptions {
   std::string device = "auto";  ///< auto, cpu, cuda or cuda:N
   std::string precision;        ///< bf16 or fp32; empty: bf16 with CUDA, fp32 on the CPU
   bool deterministic = false;
+  bool graphs = true;  ///< CUDA: launch passes of few rows that come again as one graph
   int n_threads = static_cast<int>(std::thread::hardware_concurrency());
 };
 

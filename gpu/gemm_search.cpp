@@ -147,15 +147,32 @@ Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sum
 }
 
 double floor_ms(const TextConfig& config, std::int64_t n_rows, const Stream& stream) {
+  constexpr std::int64_t kRotated = std::int64_t{1} << 27;  // weights, several times the cache
+  constexpr int kInARow = 24;
   const BlasLt blas;
+  const Event start(Event::Timing::kMeasured), end(Event::Timing::kMeasured);
   double sum = 0;
   for (const auto& [product, count] : text_products(config)) {
+    const std::int64_t size = product.n_out * product.n_in;
+    const std::int64_t n_weights = 1 + kRotated / size;
     const auto x = some_values(n_rows * product.n_in, 1, stream);
-    const auto w = some_values(product.n_out * product.n_in, 2, stream);
+    const auto w = some_values(n_weights * size, 2, stream);
     const auto y = some_values(n_rows * product.n_out, 3, stream);
     const Described described(product, n_rows);
     const Trial trial{&described, {.x = x.data(), .w = w.data(), .y = y.data()}};
-    sum += static_cast<double>(count) * find_fastest(blas, {&trial, 1}, Sums::kSplit, stream).ms;
+    const auto algorithm = find_fastest(blas, {&trial, 1}, Sums::kSplit, stream).algorithm;
+    double best = kNever;
+    for (int round = 0; round < kFinalRounds; ++round) {
+      start.record(stream);
+      for (int i = 0; i < kInARow; ++i) {
+        const Operands operands{.x = x.data(), .w = w.data() + i % n_weights * size, .y = y.data()};
+        blas.run(described, algorithm, operands, stream);
+      }
+      end.record(stream);
+      end.wait();
+      best = std::min(best, end.milliseconds_since(start) / kInARow);
+    }
+    sum += static_cast<double>(count) * best;
   }
   return sum;
 }

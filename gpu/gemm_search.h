@@ -29,7 +29,8 @@ Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sum
 
 /// The floor of a text forward of `n_rows` rows in BF16, without an adapter, on this device: the
 /// sum over all linear layers, those that read the same input as one product, of the fastest
-/// algorithm's time, cold. Searches anew; takes a second or two and up to 1 GB of device memory.
+/// algorithm's time, back to back with weights out of the cache. Searches anew; takes a second or
+/// two and some 1 GB of device memory.
 double floor_ms(const TextConfig& config, std::int64_t n_rows, const Stream& stream);
 
 }  // namespace jemm::gpu

@@ -96,7 +96,7 @@ class ReportText {
   std::string times() const {
     std::vector<std::vector<std::string>> rows = {
         {"milliseconds", "", "n", "median", "p10", "p90", "p99", "engine", "first", "requests/s",
-         "rows/s", "TFLOP/s", "idle", has_floor() ? "x floor" : ""}};
+         "rows", "rows/s", "TFLOP/s", "idle", has_floor() ? "x floor" : ""}};
     for (const Result& result : report_.results) {
       for (std::size_t i = 0; i < result.modes.size(); ++i) rows.push_back(time_row(result, i));
     }
@@ -129,6 +129,7 @@ class ReportText {
             ms(engine),
             ms(series.first.total_ms),
             fmt::format("{:.4g}", static_cast<double>(result.workload.n_requests) * a_second),
+            fmt::format("{:.0f}", n_rows),
             fmt::format("{:.0f}", n_rows * a_second),
             fmt::format("{:.3g}", result.operations[mode] * a_second / 1e12),
             fmt::format("{:.1f} %", 100 * idle_share(series)),

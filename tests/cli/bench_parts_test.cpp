@@ -101,13 +101,16 @@ TEST_CASE("a mode is the common settings with one of them set") {
   CHECK(two[1].name == "deterministic=on");
   CHECK_FALSE(two[0].engine.deterministic);
   CHECK(two[1].engine.deterministic);
-  CHECK(modes("batch-tokens=64,128,256")[2].evaluator.batch_tokens == 256);
+  CHECK(modes("batch-tokens=64,128,256")[2].passes.batch_tokens == 256);
+  CHECK(modes("graphs=on,off")[0].engine.graphs);
+  CHECK_FALSE(modes("graphs=on,off")[1].engine.graphs);
+  CHECK(modes("reuse=off,file")[1].passes.mode == PrefixReuse::kFile);
   CHECK(modes("model=a,b+c")[1].model.model == "b+c");
   CHECK(modes("precision=fp32,bf16")[1].engine.precision == "bf16");
   CHECK(modes("device=cpu,cuda:1")[1].engine.device == "cuda:1");
   for (const char* text : {"=", "model", "model=", "model=a", "model=a,", "threads=0,1",
                            "threads=1,2000", "batch-tokens=1,x", "deterministic=yes,no",
-                           "device=cpu,gpu", "precision=fp32,fp16", "Model=a,b"}) {
+                           "device=cpu,gpu", "precision=fp32,fp16", "Model=a,b", "reuse=off,all"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(modes(text), Error);
   }

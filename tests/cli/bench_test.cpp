@@ -109,6 +109,19 @@ TEST_CASE("modes run side by side with the same answers") {
   CHECK(modes[1]["speed_up"]["total"]["value"].get<double>() > 0);
 }
 
+TEST_CASE("prefix reuse computes fewer rows for the same answers") {
+  const ScratchDir scratch;
+  const Json report = report_of(scratch, {"--tokens", "400", "--questions", "4", "--compare",
+                                          "reuse=off,request", "--runs", "2"});
+  const Json& modes = report["results"][0]["modes"];
+  CHECK(report["results"][0]["workload"]["tokens"] == 1600);
+  CHECK(modes[0]["rows"] == 1600);
+  CHECK(modes[1]["rows"].get<int>() < 1000);
+  CHECK(modes[1]["operations"].get<double>() < modes[0]["operations"].get<double>());
+  CHECK(modes[1]["drift"]["largest"] == 0);
+  CHECK(modes[1]["setup"].get<std::string>().ends_with("reuse request"));
+}
+
 TEST_CASE("another model answers otherwise, so it is not said to be faster") {
   const std::string model = std::string(JEMM_SOURCE_DIR) + "/fixtures/demo";
   const std::string real = model + "/base+" + model + "/adapter";
