@@ -16,9 +16,10 @@ using namespace sm90;
 
 constexpr int kHead = 256;
 using Shape = AttentionShape<kHead, 80>;
-constexpr int kKeys = Shape::kKeys;
 
 #ifdef JEMM_HAS_WGMMA
+
+constexpr int kKeys = Shape::kKeys;
 
 // What a block computes. In shared memory, for want of registers.
 struct Work {

@@ -12,10 +12,11 @@ namespace {
 using namespace sm90;
 
 using Shape = AttentionShape<72, 128>;
-constexpr int kKeys = Shape::kKeys;
 static_assert(kQueries == kImageQueries);
 
 #ifdef JEMM_HAS_WGMMA
+
+constexpr int kKeys = Shape::kKeys;
 
 // Rows of a head, those from n_valid on zero, by n_warps warps: three rows at a time, a lane 16
 // bytes.
