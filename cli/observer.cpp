@@ -10,7 +10,6 @@
 #include <span>
 #include <utility>
 
-#include "base/utf8.h"
 #include "contract/answer.h"
 #include "evaluate/evaluator.h"
 #include "image/patches.h"
@@ -24,7 +23,6 @@ namespace {
 
 constexpr std::int64_t kMaxPassRows = 4096;
 constexpr int kRefusedHttp = 422;
-constexpr std::size_t kMaxDetail = 200;
 
 /// Collects tensors of the stages wanted, question by question.
 class RecordingTap : public Tap {
@@ -81,8 +79,7 @@ class Observation {
       if (error.kind() != ErrorKind::kRequest) throw;
       CaseRecord refused;
       refused.id = reference_.id;
-      refused.error = ErrorRecord{kRefusedHttp, error.type(),
-                                  std::string(first_code_points(error.what(), kMaxDetail))};
+      refused.error = ErrorRecord{kRefusedHttp, error.type(), error.what()};
       return refused;
     }
     if (model_.engine != nullptr && stages_.needs_engine()) answer();

@@ -161,6 +161,7 @@ Json mode_json(const ReuseSummary& summary, const PassMemory& memory) {
         {"beginnings", fate.n}, {"rows", fate.rows_saved}, {"largest", largest}};
   }
   return {{"passes", summary.n_passes},
+          {"rows", summary.n_rows()},
           {"rows_computed", summary.rows_computed},
           {"rows_saved", summary.rows_reused},
           {"predicted_ms", summary.predicted_ms},
@@ -241,7 +242,7 @@ std::string PlanRun::text() const {
     text += fmt::format("{:<8} {:>8} {:>14} {:>12} {:>6.1f}% {:>11}\n", kPrefixReuseNames[i],
                         mode.n_passes, mode.rows_computed, mode.rows_reused,
                         100 * static_cast<double>(mode.rows_reused) /
-                            static_cast<double>(std::max<std::int64_t>(off.rows_computed, 1)),
+                            static_cast<double>(std::max<std::int64_t>(mode.n_rows(), 1)),
                         ms_text(mode.predicted_ms));
   }
   for (const PrefixReuse reuse : {PrefixReuse::kRequest, PrefixReuse::kFile}) {

@@ -11,7 +11,6 @@ namespace jemm::cli {
 namespace {
 
 constexpr std::string_view kModelName = "JEMM";
-constexpr std::size_t kMaxDetail = 200;
 
 bool is_undecided(const Answer& answer, double threshold) {
   return answer.confidence < threshold;

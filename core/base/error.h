@@ -1,6 +1,7 @@
 // The one exception that library code throws, and how a caller tells its kinds apart.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -8,6 +9,9 @@
 #include <fmt/format.h>
 
 namespace jemm {
+
+/// Code points of a refusal's detail that the reference gives.
+inline constexpr std::size_t kMaxDetail = 200;
 
 /// What went wrong, by who can mend it. Only cli/ turns a kind into an exit code.
 enum class ErrorKind {
@@ -19,12 +23,13 @@ enum class ErrorKind {
 };
 
 /// An error with context. `what()` is the detail, in UTF-8 with lone surrogates in their three-byte
-/// form; for kRequest it is the reference's `detail`, not yet cut to 200 code points.
+/// form; for kRequest it is the reference's `detail`, which is no longer than kMaxDetail.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
 
-  /// A refused request. `type` is the name of the reference's exception ("ValueError", ...).
+  /// A refused request. `type` is the name of the reference's exception ("ValueError", ...); of
+  /// `detail` the first kMaxDetail code points are kept.
   static Error request(std::string_view type, const std::string& detail);
 
   ErrorKind kind() const { return kind_; }

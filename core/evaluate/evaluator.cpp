@@ -109,7 +109,8 @@ void Evaluator::hold(Pending&& pending) {
     run_window(Extent::kAll);
     deliver();
   } else if (options_.reuse != PrefixReuse::kFile &&
-             pending_rows_ > static_cast<std::int64_t>(options_.batch_tokens)) {
+             pending_rows_ > static_cast<std::int64_t>(options_.batch_tokens) &&
+             pending_.size() >= plan_again_at_) {
     run_window(Extent::kAllButLastPass);
   }
 }

@@ -172,6 +172,9 @@ class Evaluator {
   std::uint64_t n_requests_ = 0;  ///< ever
   std::vector<Pending> pending_;
   std::int64_t pending_rows_ = 0;  ///< about as many as they will compute
+  /// Questions that must wait before another plan is tried: twice as many as when one had no full
+  /// pass, so that planning stays cheap where the rows are fewer than they look.
+  std::size_t plan_again_at_ = 0;
   HeldMemory pending_memory_;
   bool is_stopped_ = false;  ///< by options.stop: what waits stays undone
   ImageCache images_;

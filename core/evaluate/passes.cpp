@@ -63,6 +63,7 @@ void Evaluator::run_window(Extent extent) {
     for (const PlannedRead& read : passes.back().reads) window[read].n_new_rows = read.n_computed;
   }
   release_done();
+  plan_again_at_ = n_passes == 0 ? 2 * pending_.size() : 0;
 }
 
 /// Forgets the questions that are done.

@@ -33,6 +33,7 @@ void add_decision(const PrefixDecision& decision, std::span<const std::uint64_t>
 void ReuseSummary::add(const ReusePlan& plan, std::size_t n_passes_run,
                        std::span<const std::int64_t> n_rows,
                        std::span<const std::uint64_t> requests) {
+  ++n_plans;
   std::int64_t n_run = 0;  // sequences
   for (std::size_t i = 0; i < n_passes_run; ++i) {
     const PlannedPass& pass = plan.passes[i];

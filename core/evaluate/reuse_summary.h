@@ -27,6 +27,7 @@ struct ReuseSummary {
 
   std::uint64_t n_questions = 0;
   std::uint64_t n_passes = 0;
+  std::uint64_t n_plans = 0;
   std::int64_t rows_computed = 0;
   std::int64_t rows_reused = 0;
   std::int64_t most_rows = 0;      ///< of a pass
@@ -34,6 +35,8 @@ struct ReuseSummary {
   double predicted_ms = 0;         ///< by the cost profile
   std::array<Fate, kPrefixFates> fates;
 
+  /// Of all questions, those of requests that were refused later among them.
+  std::int64_t n_rows() const { return rows_computed + rows_reused; }
   const Fate& operator[](PrefixFate fate) const { return fates[static_cast<std::size_t>(fate)]; }
 
   /// Adds the first passes of a plan. `n_rows` and `requests`: rows and request of every

@@ -27,6 +27,14 @@ TEST_CASE("code points are counted and cut, not bytes") {
   CHECK(first_code_points(text, 99) == text);
 }
 
+TEST_CASE("a refusal keeps as much of its detail as the reference gives") {
+  std::string detail, kept;
+  for (int i = 0; i < 300; ++i) detail += "\xC3\xA9";
+  for (int i = 0; i < 200; ++i) kept += "\xC3\xA9";
+  CHECK(Error::request("ValueError", detail).what() == kept);
+  CHECK(Error::request("ValueError", "short").what() == std::string("short"));
+}
+
 TEST_CASE("SHA-256 of the standard's examples") {
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

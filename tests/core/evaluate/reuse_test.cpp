@@ -325,6 +325,18 @@ TEST_CASE("what waits is bounded: bad requests behind a waiting one too") {
   CHECK(run.results.size() == 501);
 }
 
+TEST_CASE("questions whose rows are fewer than they look are not planned again and again") {
+  std::mt19937 random(12);
+  const std::string one = words(random, 40), other = words(random, 60);
+  std::vector<std::string> asked;
+  for (int i = 0; i < 4000; ++i) asked.push_back(i % 2 == 0 ? one : other);
+  Run run(PrefixReuse::kRequest);
+  run.all({body_of("s", asked)});
+  CHECK(run.evaluator.summary().n_questions == 4000);
+  CHECK(run.engine.passes.size() == 1);
+  CHECK(run.evaluator.summary().n_plans <= 12);
+}
+
 TEST_CASE("the time of a pass goes with the rows computed and adds up") {
   std::mt19937 random(10);
   Run run(PrefixReuse::kFile);
