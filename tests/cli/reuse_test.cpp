@@ -257,12 +257,12 @@ TEST_CASE("a difference that an earlier run's audit has shown still ends a resum
 
 TEST_CASE("file mode holds no more than its memory, however long the input") {
 #if defined(__SANITIZE_ADDRESS__)
-  constexpr int kLines = 2000;
+  constexpr int kFew = 200, kLines = 600;
 #else
-  constexpr int kLines = 6000;
+  constexpr int kFew = 1000, kLines = 6000;
 #endif
   const ScratchDir scratch;
-  const std::string few = scratch.write("few", bodies(1000)),
+  const std::string few = scratch.write("few", bodies(kFew)),
                     many = scratch.write("many", bodies(kLines));
   const auto peak = [&](const std::string& path) {
     const Finished run = run_jemm(
