@@ -111,8 +111,10 @@ class Exporter {
 
   bool is_finished() {
     if (job_.start_over) {
-      fs::remove(out(kManifestFile));
-      fs::remove(out(kJournalFile));
+      for (const char* name : {kManifestFile, kJournalFile}) {
+        require_replaceable(out(name));
+        fs::remove(out(name));
+      }
       return false;
     }
     if (is_export(job_.out)) {
