@@ -96,7 +96,7 @@ TEST_CASE("throughput on a file counts its requests and its refusals") {
   CHECK(bench({"--input", scratch.write("none", "\n")}).code == 5);
   const Finished refused = bench({"--input", scratch.write("bad", "{}\n")});
   CHECK(refused.code == 3);
-  CHECK(says(refused.err, "every request was refused; request 1: ValueError: no questions"));
+  CHECK(says(refused.err, "every request was refused; request \"1\": ValueError: no questions"));
   CHECK(bench({"--input", scratch.file("absent")}).code == 6);
   CHECK(bench({"--input", file, "--tokens", "99"}).code == 2);
 }

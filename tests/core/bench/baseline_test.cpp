@@ -61,7 +61,7 @@ TEST_CASE("the same times, slower ones, quicker ones") {
 
 TEST_CASE("no ratio where the answers differ") {
   BenchReport now = sample_report();
-  now.results[0].modes[1].answers[0].probabilities = {0.6, 0.4};
+  now.results[0].modes[1].answers[0].probabilities = {0.6, 0.3};
   const BaselineComparison differs = compare(now, sample_report());
   REQUIRE(differs.slowdowns.size() == 2);
   CHECK(differs.slowdowns[0].ratio.has_value());

@@ -144,7 +144,7 @@ TEST_CASE("weights that are shared have no time of their own") {
   BenchReport report = sample_report();
   report.modes[1].load_ms.reset();
   const std::string text = bench_text(report);
-  CHECK(says(text, "cuda:0, fp32; cuda x; loaded in 700 ms\n"));
+  CHECK(says(text, "cuda:0, fp32; cuda x; loaded in 700.0 ms\n"));
   CHECK(says(text, "cuda:0, bf16; cuda y; weights shared\n"));
   CHECK(nlohmann::json::parse(bench_json(report))["modes"][1]["load_ms"].is_null());
 }
