@@ -96,7 +96,9 @@ void add_file_options(CLI::App& command, BenchOptions& options) {
 }
 
 /// An option beside --compare that sets what --compare sets would be forgotten.
-void check_compared_once(const CLI::App& command, const std::string& compare) {
+void check_compared_once(const CLI::App& command, const BenchOptions& options) {
+  const std::string& compare = options.compare;
+  make_modes(options.mode, compare);  // refuses what is no key
   const std::string option = "--" + compared_key(compare);
   const CLI::Option* common = command.get_option_no_throw(option);
   if (common == nullptr || common->count() == 0) return;
@@ -146,7 +148,7 @@ Command add_bench(CLI::App& app) {
   add_file_options(*command, *options);
   add_progress_option(*command, options->progress);
   return [command, options, sweep] {
-    check_compared_once(*command, options->compare);
+    check_compared_once(*command, *options);
     if (options->inputs.empty()) options->sizes = parse_sizes(*sweep);
     return run_bench(*options);
   };

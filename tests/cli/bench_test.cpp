@@ -242,6 +242,7 @@ TEST_CASE("files are not overwritten unasked, and a full disk is an error") {
 TEST_CASE("what is set twice is named") {
   CHECK(says(bench({"--threads", "2", "--compare", "threads=1,2"}).err,
              "--threads 2 and --compare threads=1,2 set the same: leave --threads out"));
+  CHECK(says(bench({"--compare", "compare=1,2"}).err, "one of the keys model, device"));
 }
 
 TEST_CASE("a report takes its place at the start") {
