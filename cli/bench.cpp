@@ -63,11 +63,11 @@ void add_limit_options(CLI::App& command, BenchOptions& options) {
   CLI::Option* seconds =
       command
           .add_option("--time", options.limits.seconds,
-                      "Seconds to measure each size for, with 3 runs of each mode at least; "
-                      "default 2")
+                      "Seconds to measure each size for, with 3 runs at least, with --compare 4 "
+                      "of each mode; default 2")
           ->check(number_validator(0, kLongestSeconds));
   command.add_option("--runs", options.limits.n_runs, "Exactly so many runs of each mode instead")
-      ->check(CLI::Range(1, 100'000))
+      ->check(CLI::Range(std::size_t{1}, kMostRuns))
       ->excludes(seconds);
   command
       .add_option("--warmup", options.limits.n_warm_up,
@@ -95,6 +95,17 @@ void add_file_options(CLI::App& command, BenchOptions& options) {
       ->needs(baseline);
 }
 
+/// An option beside --compare that sets what --compare sets would be forgotten.
+void check_compared_once(const CLI::App& command, const BenchOptions& options) {
+  const std::string& compare = options.compare;
+  make_modes(options.mode, compare);  // refuses what is no key
+  const std::string option = "--" + compared_key(compare);
+  const CLI::Option* common = command.get_option_no_throw(option);
+  if (common == nullptr || common->count() == 0) return;
+  fail(ErrorKind::kUsage, "{} {} and --compare {} set the same: leave {} out", option,
+       common->as<std::string>(), compare, option);
+}
+
 }  // namespace
 
 Command add_bench(CLI::App& app) {
@@ -111,9 +122,9 @@ Command add_bench(CLI::App& app) {
       "  jemm bench --model jemm-27b --input requests.jsonl --compare reuse=off,request,file\n"
       "  jemm bench --compare model=jemm-27b,jemm-27b-merged --max-drift 0.05\n"
       "  jemm bench --model jemm-27b --baseline yesterday.json --max-slowdown 1.05\n"
-      "docs/bench.md says what is measured. Exit: 0 measured, 1 slower than the baseline,\n"
-      "  2 usage or another baseline, 3 every request refused, 4 engine or unusable files,\n"
-      "  5 nothing to measure or compare, 6 input or output, 130 interrupted");
+      "docs/bench.md says what is measured. Exit: 0 measured, 1 slower than the baseline or\n"
+      "  other answers, 2 usage or another baseline, 3 every request refused, 4 engine or\n"
+      "  unusable files, 5 nothing to measure or compare, 6 input or output, 130 interrupted");
   CLI::Option* input =
       command
           ->add_option("--input", options->inputs,
@@ -128,14 +139,16 @@ Command add_bench(CLI::App& app) {
   options->max_drift = 0.01;
   command
       ->add_option("--max-drift", options->max_drift,
-                   "A speed-up is given when no probability differs by more; default 0.01")
+                   "A speed-up or a ratio to the baseline is given when no probability differs by "
+                   "more; default 0.01")
       ->check(share_validator());
   add_limit_options(*command, *options);
   command->add_flag("--floor", options->floor,
                     "Also time the linear products alone, and give times as multiples of them");
   add_file_options(*command, *options);
   add_progress_option(*command, options->progress);
-  return [options, sweep] {
+  return [command, options, sweep] {
+    check_compared_once(*command, *options);
     if (options->inputs.empty()) options->sizes = parse_sizes(*sweep);
     return run_bench(*options);
   };

@@ -97,7 +97,7 @@ std::string mode_keys() {
 std::vector<Mode> make_modes(const Mode& base, const std::string& compare) {
   if (compare.empty()) return {base};
   const std::size_t equals = compare.find('=');
-  const std::string name = compare.substr(0, equals);
+  const std::string name = compared_key(compare);
   const auto key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                 [&](const Key& known) { return known.name == name; });
   if (key == std::end(kKeys) || equals == std::string::npos) {
@@ -151,16 +151,20 @@ bool share_engine(const Mode& a, const Mode& b) {
   return parts(a) == parts(b);
 }
 
-void check_modes_differ(const std::vector<Mode>& modes) {
+void check_modes_differ(const std::vector<Mode>& modes, const std::vector<std::string>& weights) {
   std::map<std::pair<std::string, std::string>, std::string> names;
-  for (const Mode& mode : modes) {
-    const std::string setup = mode_setup(mode);
-    const auto [at, is_new] = names.try_emplace({mode.model.model, setup}, mode.name);
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    const std::string setup = mode_setup(modes[i]);
+    const auto [at, is_new] = names.try_emplace({weights[i], setup}, modes[i].name);
     if (!is_new) {
-      fail(ErrorKind::kUsage, "--compare: {} and {} are the same here ({})", at->second, mode.name,
-           setup);
+      fail(ErrorKind::kUsage, "--compare: {} and {} are the same here ({}, with equal weights)",
+           at->second, modes[i].name, setup);
     }
   }
+}
+
+std::string compared_key(const std::string& compare) {
+  return compare.substr(0, compare.find('='));
 }
 
 }  // namespace jemm::cli

@@ -37,7 +37,11 @@ std::optional<int> cuda_device(const Mode& mode);
 bool share_engine(const Mode& a, const Mode& b);
 
 /// Throws Error(kUsage) for two modes that are the same on this machine, as deterministic=off and
-/// on are on the CPU.
-void check_modes_differ(const std::vector<Mode>& modes);
+/// on are on the CPU. `weights`: what tells those of each mode apart; their fingerprints, or before
+/// they are open the modes' --model.
+void check_modes_differ(const std::vector<Mode>& modes, const std::vector<std::string>& weights);
+
+/// The key of "KEY=A,B"; the text itself without a "=".
+std::string compared_key(const std::string& compare);
 
 }  // namespace jemm::cli

@@ -1,8 +1,8 @@
 #include "bench_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,15 +10,14 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "base/new_file.h"
 #include "bench/baseline.h"
 #include "bench_environment.h"
 #include "bench_floor.h"
 #include "bench_workloads.h"
-#include "evaluate/measure_profile.h"
 #include "exit_codes.h"
 #include "gpu_monitor.h"
 #include "output.h"
+#include "report_file.h"
 #include "signals.h"
 
 namespace jemm::cli {
@@ -39,25 +38,37 @@ std::optional<Baseline> open_baseline(const std::string& file) {
   return Baseline(map_file(file).text(), file);
 }
 
-/// Of the first mode's GPU that has one.
-std::unique_ptr<GpuMonitor> watch_gpu(const std::vector<Mode>& modes) {
-  for (const Mode& mode : modes) {
-    if (const std::optional<int> device = cuda_device(mode)) {
-      return std::make_unique<GpuMonitor>(*device);
-    }
-  }
-  return nullptr;
+std::vector<std::optional<int>> cuda_devices(const std::vector<Mode>& modes) {
+  std::vector<std::optional<int>> devices;
+  for (const Mode& mode : modes) devices.push_back(cuda_device(mode));
+  return devices;
 }
 
-/// As decide has them.
-EvaluatorOptions make_evaluator_options(const Mode& mode, const Checkpoint& weights,
-                                        Engine& engine) {
-  EvaluatorOptions options =
-      evaluator_options(mode.passes, mode.passes.mode, weights.config().text);
-  if (options.reuse != PrefixReuse::kOff && cuda_device(mode)) {
-    options.profile = measure_profile(engine, static_cast<std::int64_t>(options.batch_tokens));
+std::vector<std::string> model_options(const std::vector<Mode>& modes) {
+  std::vector<std::string> models;
+  for (const Mode& mode : modes) models.push_back(mode.model.model);
+  return models;
+}
+
+/// Throws Error(kUsage) for a file to be written that is another file of the command.
+void check_files_differ(const BenchOptions& options) {
+  const auto check = [](const char* option, const std::string& file, const char* other_option,
+                        const std::string& other) {
+    if (file.empty() || other.empty() || !is_same_file(file, other)) return;
+    fail(ErrorKind::kUsage, "{} {} and {} {} are one file", other_option, other, option, file);
+  };
+  check("--samples", options.samples, "--json", options.json);
+  const std::pair<const char*, const std::string&> written[] = {{"--json", options.json},
+                                                                {"--samples", options.samples}};
+  for (const auto& [option, file] : written) {
+    check(option, file, "--baseline", options.baseline);
+    for (const std::string& input : options.inputs) check(option, file, "--input", input);
   }
-  return options;
+}
+
+int report_interrupt() {
+  log_line("interrupted; nothing is reported");
+  return kInterrupted;
 }
 
 class BenchRun {
@@ -78,14 +89,16 @@ class BenchRun {
   std::vector<Mode> modes_;
   BenchReport report_;
   std::optional<Baseline> baseline_;
+  std::optional<ReportFile> json_;
   std::optional<Output> samples_;
-  std::unique_ptr<GpuMonitor> gpu_;  // made before any engine: who is there now is somebody else
+  GpuMonitors gpus_;  // made before any engine: who is there now is somebody else
   ModelFiles model_;
   Encoder encoder_;
   std::vector<OpenMode> open_modes_;
   std::optional<OperationCount> operations_;
   Progress progress_;
   std::uint64_t n_runs_ = 0;
+  std::string first_refusal_;
 };
 
 BenchRun::BenchRun(const BenchOptions& options)
@@ -98,18 +111,18 @@ BenchRun::BenchRun(const BenchOptions& options)
               .modes = {},
               .results = {}},
       baseline_(open_baseline(options.baseline)),
-      gpu_(watch_gpu(modes_)),
+      gpus_(cuda_devices(modes_)),
       model_(open_model_files(modes_[0].model)),
       encoder_(open_encoder(model_, modes_[0].model)),
       progress_(options.progress, "runs") {
-  check_modes_differ(modes_);
-  if (gpu_ != nullptr) report_.environment.gpu = gpu_->facts();
-  if (options.floor && gpu_ == nullptr) fail(ErrorKind::kUsage, "--floor needs --device cuda");
-  for (const std::string& file : {options.json, options.samples}) {
-    if (!options.force && std::filesystem::exists(file)) {
-      fail(ErrorKind::kUsage, "{} exists; --force overwrites it", file);
-    }
+  check_modes_differ(modes_, model_options(modes_));
+  report_.environment.gpu = gpus_.first_facts();
+  if (options.floor && !report_.environment.gpu) {
+    fail(ErrorKind::kUsage, "--floor needs --device cuda");
   }
+  check_files_differ(options);
+  if (!options.json.empty()) json_.emplace(options.json, options.force);
+  if (!options.samples.empty()) samples_.emplace(Output::create(options.samples, options.force));
 }
 
 int BenchRun::run() {
@@ -118,9 +131,6 @@ int BenchRun::run() {
                                                    : read_workload(options_.inputs);
   open_modes();
   if (baseline_) baseline_->check_same_ground(report_);
-  if (!options_.samples.empty()) {
-    samples_.emplace(Output::create(options_.samples, options_.force));
-  }
   for (const BenchWorkload& workload : workloads) {
     Result result = measure_workload(workload);
     if (interrupted()) break;
@@ -132,16 +142,24 @@ int BenchRun::run() {
 }
 
 void BenchRun::open_modes() {
+  std::vector<std::string> fingerprints;
   for (const Mode& mode : modes_) {
     const Clock::time_point start = Clock::now();
     open_mode(mode);
     const std::chrono::duration<double, std::milli> load = Clock::now() - start;
+    const OpenMode& open = open_modes_.back();
+    fingerprints.push_back(open.weights->fingerprint());
+    const bool shares_weights =
+        std::any_of(open_modes_.begin(), open_modes_.end() - 1,
+                    [&](const OpenMode& other) { return other.weights == open.weights; });
     report_.modes.push_back({.name = mode.name,
                              .setup = mode_setup(mode),
-                             .weights = open_modes_.back().weights->fingerprint(),
-                             .engine = open_modes_.back().engine->fingerprint(),
-                             .load_ms = load.count()});
+                             .weights = fingerprints.back(),
+                             .engine = open.engine->fingerprint(),
+                             .load_ms = {}});
+    if (!shares_weights) report_.modes.back().load_ms = load.count();
   }
+  check_modes_differ(modes_, fingerprints);
   const Checkpoint& first = *open_modes_[0].weights;
   operations_.emplace(first.config());
   const std::string& name = modes_[0].model.model;
@@ -169,7 +187,8 @@ void BenchRun::open_mode(const Mode& mode) {
   if (open.engine == nullptr) {
     open.engine = open_engine(mode.engine, open.weights, encoder_.label_ids());
   }
-  open.evaluator = make_evaluator_options(mode, *open.weights, *open.engine);
+  open.evaluator =
+      evaluator_options(mode.passes, open.weights->config().text, mode.engine, *open.engine);
   open_modes_.push_back(std::move(open));
 }
 
@@ -195,6 +214,7 @@ Result BenchRun::measure_workload(const BenchWorkload& workload) {
                 .operations = {},
                 .floor_ms = std::vector<std::optional<double>>(open_modes_.size())};
   result.workload.n_refused = subjects[0].n_refused();
+  if (first_refusal_.empty()) first_refusal_ = subjects[0].first_refusal();
   result.workload.n_questions = subjects[0].n_questions();
   result.workload.n_tokens = subjects[0].n_tokens();
   for (const Series& series : result.modes) {
@@ -216,7 +236,7 @@ void BenchRun::check_outcome(const BenchWorkload& workload, const RequestSubject
 }
 
 void BenchRun::note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample) {
-  if (gpu_ != nullptr) sample.gpu = gpu_->read();
+  sample.gpu = gpus_.read(mode);
   if (samples_) samples_->write(sample_json(workload, modes_[mode].name, kind, sample));
   progress_.update(++n_runs_, 0, std::nullopt);
 }
@@ -235,32 +255,32 @@ void BenchRun::add_floors() {
 
 int BenchRun::finish() {
   if (samples_) samples_->close();
-  if (interrupted()) {
-    log_line("interrupted; nothing is reported");
-    return kInterrupted;
-  }
+  if (interrupted()) return report_interrupt();
   if (report_.results.empty()) {
     log_line("error: the input holds no requests");
     return kNoRequests;
   }
   const Workload& first = report_.results[0].workload;
   if (first.n_refused == first.n_requests) {
-    log_line("error: every request was refused");
+    log_line(fmt::format("error: every request was refused; {}", first_refusal_));
     return kSomeFailed;
   }
   report_.environment.load_after = load_average();
   std::string text = bench_text(report_);
   int code = kOk;
   if (baseline_) {
-    const BaselineComparison comparison = baseline_->compare(report_, options_.max_slowdown);
-    text += baseline_text(comparison, options_.max_slowdown);
+    const BaselineComparison comparison =
+        baseline_->compare(report_, options_.max_slowdown, interrupted);
+    text += baseline_text(comparison, options_.max_slowdown, options_.max_drift);
     if (comparison.slowdowns.empty()) code = kNoRequests;
     for (const Slowdown& slowdown : comparison.slowdowns) {
-      if (slowdown.is_over) code = kGateFailed;
+      if (slowdown.is_over || !slowdown.ratio) code = kGateFailed;
     }
   }
+  const std::string json = json_ ? bench_json(report_) : "";
+  if (interrupted()) return report_interrupt();  // the intervals of many samples take a while
+  if (json_) json_->write(json);
   Output::standard_output().write(text);
-  if (!options_.json.empty()) write_new_file(options_.json, bench_json(report_));
   if (code == kNoRequests) log_line("error: nothing measured here is in the baseline");
   return code;
 }

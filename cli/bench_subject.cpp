@@ -1,5 +1,6 @@
 #include "bench_subject.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "render.h"
@@ -7,28 +8,35 @@
 namespace jemm::cli {
 namespace {
 
-/// Passes calls on, and notes their time and what they computed.
+/// Passes calls on, and notes their time and what they computed: nothing where memory ran out, as
+/// the evaluator asks again in smaller passes.
 class WatchedEngine : public Engine {
  public:
   WatchedEngine(Engine& engine, Sample& sample) : engine_(engine), sample_(sample) {}
 
   std::vector<VisionRowsPtr> vision(std::span<const ImagePatches> images,
                                     StageTimes& times) override {
+    auto rows = timed([&] { return engine_.vision(images, times); });
     sample_.work.add(images);
-    const StageTimer timer(sample_.engine_ms);
-    return engine_.vision(images, times);
+    return rows;
   }
 
   std::vector<LabelLogits> forward(const Forest& forest, std::span<const VisionRowsPtr> images,
                                    StageTimes& times, Tap* tap) override {
+    auto logits = timed([&] { return engine_.forward(forest, images, times, tap); });
     sample_.work.add(forest);
-    const StageTimer timer(sample_.engine_ms);
-    return engine_.forward(forest, images, times, tap);
+    return logits;
   }
 
   const std::string& fingerprint() const override { return engine_.fingerprint(); }
 
  private:
+  template <typename Call>
+  std::invoke_result_t<Call> timed(const Call& call) {
+    const StageTimer timer(sample_.engine_ms);
+    return call();
+  }
+
   Engine& engine_;
   Sample& sample_;
 };
@@ -79,8 +87,9 @@ void RequestSubject::take(const RequestResult& result, const std::string& id, Sa
   n_questions_ += result.questions.size();
   if (result.error) {
     const std::string refusal = fmt::format("{}: {}", result.error->type(), result.error->what());
-    if (n_refused_++ == 0) first_refusal_ = refusal;
-    outputs.push_back({fmt::format("request {}", id), refusal, {}});
+    const std::string name = fmt::format("request {}", id);
+    if (n_refused_++ == 0) first_refusal_ = fmt::format("{}: {}", name, refusal);
+    outputs.push_back({name, refusal, {}});
   }
   for (const QuestionResult& question : result.questions) {
     outputs.push_back({fmt::format("request {}, question {}", id, question.id), "",

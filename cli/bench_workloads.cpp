@@ -30,12 +30,7 @@ std::string hash_of(const std::vector<BenchRequest>& requests) {
 }
 
 BenchRequest to_request(Record&& record) {
-  std::vector<std::string> images;
-  try {
-    images = read_image_files(record);
-  } catch (const Error& error) {
-    record.error = error;
-  }
+  std::vector<std::string> images = take_image_files(record);
   return {.id = std::move(record.id),
           .body = std::move(record.body),
           .image_files = std::move(images),

@@ -16,7 +16,6 @@
 #include "base/sha256.h"
 #include "commands.h"
 #include "evaluate/evaluator.h"
-#include "evaluate/measure_profile.h"
 #include "exit_codes.h"
 #include "input.h"
 #include "model.h"
@@ -153,12 +152,11 @@ std::string DecideRun::make_fingerprint() const {
 }
 
 EvaluatorOptions DecideRun::make_evaluator_options() {
-  const PrefixReuse mode = options_.reuse.mode;
-  EvaluatorOptions result = evaluator_options(options_.reuse, mode, weights_->config().text);
-  if (mode != PrefixReuse::kOff && choose_engine(options_.engine).device != "cpu") {
-    result.profile = measure_profile(*engine_, static_cast<std::int64_t>(result.batch_tokens));
+  EvaluatorOptions result =
+      evaluator_options(options_.reuse, weights_->config().text, options_.engine, *engine_);
+  if (options_.reuse.mode == PrefixReuse::kFile) {
+    result.stop = [this] { return stopped_ || interrupted(); };
   }
-  if (mode == PrefixReuse::kFile) result.stop = [this] { return stopped_ || interrupted(); };
   return result;
 }
 
@@ -190,12 +188,7 @@ ReadStatus DecideRun::next(Record& record) {
 }
 
 void DecideRun::take(Record&& record) {
-  std::vector<std::string> images;
-  try {
-    images = read_image_files(record);
-  } catch (const Error& error) {
-    record.error = error;
-  }
+  std::vector<std::string> images = take_image_files(record);
   Ticket ticket{std::move(record.id), record.line, request_sha256(record, images)};
   if (answered_ && already_answered(ticket)) return;
   if (interrupted()) return;  // perhaps while the earlier lines were read

@@ -1,6 +1,7 @@
 #include "gpu_monitor.h"
 
 #include <array>
+#include <map>
 #include <string>
 
 #include "shared_library.h"
@@ -118,6 +119,28 @@ std::optional<GpuState> GpuMonitor::read() const {
   state.used_bytes = nvml_->used_bytes();
   if (nvml_->throttle_reasons(nvml_->device, &reasons) == 0) state.throttle_reasons = reasons;
   return state;
+}
+
+GpuMonitors::GpuMonitors(const std::vector<std::optional<int>>& devices) {
+  std::map<int, std::shared_ptr<const GpuMonitor>> known;
+  for (const std::optional<int>& device : devices) {
+    std::shared_ptr<const GpuMonitor>& monitor = monitors_.emplace_back();
+    if (!device) continue;
+    std::shared_ptr<const GpuMonitor>& one = known[*device];
+    if (one == nullptr) one = std::make_shared<GpuMonitor>(*device);
+    monitor = one;
+  }
+}
+
+std::optional<GpuFacts> GpuMonitors::first_facts() const {
+  for (const auto& monitor : monitors_) {
+    if (monitor != nullptr) return monitor->facts();
+  }
+  return std::nullopt;
+}
+
+std::optional<GpuState> GpuMonitors::read(std::size_t mode) const {
+  return monitors_[mode] == nullptr ? std::nullopt : monitors_[mode]->read();
 }
 
 }  // namespace jemm::cli

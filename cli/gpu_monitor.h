@@ -2,8 +2,10 @@
 // changes.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "bench/report.h"
 
@@ -28,6 +30,21 @@ class GpuMonitor {
 
   GpuFacts facts_;
   std::unique_ptr<Nvml> nvml_;  ///< null: unwatched
+};
+
+/// The GPUs of several modes, each watched by one monitor.
+class GpuMonitors {
+ public:
+  /// `devices`: of each mode, as CUDA counts; none on the CPU. To be made as early as a GpuMonitor.
+  explicit GpuMonitors(const std::vector<std::optional<int>>& devices);
+
+  /// Of the first mode that has a GPU.
+  std::optional<GpuFacts> first_facts() const;
+  /// Of the mode's own GPU; nothing on the CPU.
+  std::optional<GpuState> read(std::size_t mode) const;
+
+ private:
+  std::vector<std::shared_ptr<const GpuMonitor>> monitors_;  ///< by mode; null: CPU
 };
 
 }  // namespace jemm::cli

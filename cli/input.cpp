@@ -56,6 +56,15 @@ std::vector<std::string> read_image_files(const Record& record) {
   return files;
 }
 
+std::vector<std::string> take_image_files(Record& record) {
+  try {
+    return read_image_files(record);
+  } catch (const Error& error) {
+    record.error = error;
+    return {};
+  }
+}
+
 std::string request_sha256(const Record& record, const std::vector<std::string>& image_files) {
   const std::string of_body = sha256_hex(record.body);
   if (image_files.empty()) return of_body;

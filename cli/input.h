@@ -31,6 +31,8 @@ Record parse_record(std::string line, const std::string& default_id,
 
 /// The bytes of a record's image files. Throws Error::request("OSError").
 std::vector<std::string> read_image_files(const Record& record);
+/// The same for records that are answered in any case: the error becomes the record's.
+std::vector<std::string> take_image_files(Record& record);
 
 /// SHA-256 of a request: of its body or, with image files, of the hashes of body and files in
 /// order.

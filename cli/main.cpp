@@ -1,6 +1,7 @@
 // jemm: a table of contents.
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <filesystem>
 #include <map>
 
 #include "base/error.h"
@@ -50,6 +51,9 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     log_line(fmt::format("error: {}", error.what()));
     return interrupted() ? kInterrupted : exit_code(error.kind());
+  } catch (const std::filesystem::filesystem_error& error) {
+    log_line(fmt::format("error: {}: {}", error.path1().string(), error.code().message()));
+    return kInputOutput;
   } catch (const std::exception& error) {
     log_line(fmt::format("error: {}", error.what()));
     return kEngine;

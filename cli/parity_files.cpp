@@ -62,18 +62,15 @@ ReportFiles::ReportFiles(const std::string& directory, bool force, bool redact)
     : directory_(directory), redact_(redact) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error || !std::filesystem::is_directory(directory)) {
+  if (error || !std::filesystem::is_directory(directory, error)) {
     fail(ErrorKind::kIo, "cannot make the directory {}: {}", directory, error.message());
   }
   for (const char* name : kReportFiles) {
-    const bool is_there = std::filesystem::exists(std::filesystem::symlink_status(path(name)));
-    if (!is_there) continue;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(path(name), error))) continue;
     if (!force) fail(ErrorKind::kUsage, "{} is there already; --force overwrites", path(name));
-    if (std::filesystem::is_directory(path(name))) {
-      fail(ErrorKind::kUsage, "{} is a directory", path(name));
-    }
-    std::filesystem::remove(path(name), error);
+    require_replaceable(path(name));
   }
+  for (const char* name : kReportFiles) std::filesystem::remove(path(name), error);
   junit_body_.emplace(path(kJunitBody));
   questions_.emplace(path("questions.jsonl"));
 }

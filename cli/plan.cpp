@@ -96,12 +96,7 @@ class PlanRun {
   }
 
   void take(Record&& record) {
-    std::vector<std::string> images;
-    try {
-      images = read_image_files(record);
-    } catch (const Error& error) {
-      record.error = error;
-    }
+    const std::vector<std::string> images = take_image_files(record);
     for (const auto& mode : modes_) {
       if (record.error) {
         mode->refuse(*record.error);

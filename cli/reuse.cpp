@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "checkpoint/memory_need.h"
+#include "evaluate/measure_profile.h"
 #include "validators.h"
 
 namespace jemm::cli {
@@ -55,6 +56,15 @@ EvaluatorOptions evaluator_options(const ReuseOptions& options, PrefixReuse mode
   const std::uint64_t n_states = options.memory / pass_memory(text, sizeof(float)).a_segment;
   result.max_segments =
       static_cast<std::int64_t>(std::clamp(n_states, std::uint64_t{1}, std::uint64_t{1} << 32));
+  return result;
+}
+
+EvaluatorOptions evaluator_options(const ReuseOptions& options, const TextConfig& text,
+                                   const EngineOptions& engine_options, Engine& engine) {
+  EvaluatorOptions result = evaluator_options(options, options.mode, text);
+  if (options.mode != PrefixReuse::kOff && choose_engine(engine_options).device != "cpu") {
+    result.profile = measure_profile(engine, static_cast<std::int64_t>(result.batch_tokens));
+  }
   return result;
 }
 

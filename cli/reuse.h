@@ -34,6 +34,10 @@ void add_reuse_options(CLI::App& command, ReuseOptions& options);
 EvaluatorOptions evaluator_options(const ReuseOptions& options, PrefixReuse mode,
                                    const TextConfig& text);
 
+/// For answering with that engine in the options' mode. With reuse on a GPU its costs are measured.
+EvaluatorOptions evaluator_options(const ReuseOptions& options, const TextConfig& text,
+                                   const EngineOptions& engine_options, Engine& engine);
+
 /// Whether the engine gives the same bits whatever shares a pass, so that reuse cannot show.
 bool is_exact(const EngineOptions& options);
 

@@ -31,8 +31,15 @@ void sync_directory(const fs::path& directory) {
 
 }  // namespace
 
+void require_replaceable(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::symlink_status(path, ignored);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  fail(ErrorKind::kUsage, "{} is no regular file, so it is not replaced", path.string());
+}
+
 NewFile::NewFile(const fs::path& path)
-    : path_(path),
+    : path_((require_replaceable(path), path)),
       partial_(partial_path(path)),
       fd_(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   if (fd_ < 0) complain();
@@ -84,6 +91,7 @@ void write_new_file(const fs::path& path, std::string_view text) {
 
 bool link_or_copy(const fs::path& from, const fs::path& to) {
   // Downloads may be symbolic links to a store of contents; what they point to is linked.
+  require_replaceable(to);
   const fs::path partial = partial_path(to);
   ::unlink(partial.c_str());
   if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, partial.c_str(), AT_SYMLINK_FOLLOW) == 0) {

@@ -9,10 +9,14 @@
 
 namespace jemm {
 
+/// Throws Error(kUsage), naming the path, when something is there that no file may take the place
+/// of: a directory, a device, a pipe, a symbolic link.
+void require_replaceable(const std::filesystem::path& path);
+
 /// A file under construction at PATH.partial, removed again unless it is finished.
 class NewFile {
  public:
-  /// Throws Error(kIo) naming the file, as do the other members.
+  /// Throws as require_replaceable, and Error(kIo) naming the file, as do the other members.
   explicit NewFile(const std::filesystem::path& path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -38,7 +42,7 @@ void append_file(const std::filesystem::path& from, NewFile& to);
 void write_new_file(const std::filesystem::path& path, std::string_view text);
 
 /// Makes `to` another name of the file `from` (of what it points to), or where that fails a copy of
-/// it, in place of one that is there. Returns whether it is a link. Throws Error(kIo).
+/// it, in place of one that is there. Returns whether it is a link. Throws as NewFile.
 bool link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace jemm

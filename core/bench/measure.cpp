@@ -16,6 +16,7 @@ class Measurement {
     const double end_s = hooks_.now_s() + limits.seconds;
     const auto is_enough = [&](std::size_t n_rounds) {
       if (limits.n_runs > 0) return n_rounds >= limits.n_runs;
+      if (n_rounds >= kMostRuns) return true;
       return n_rounds >= kFewestRuns && (modes_.size() == 1 || n_rounds % 2 == 0) &&
              hooks_.now_s() >= end_s;
     };
@@ -40,7 +41,10 @@ class Measurement {
     if (mode == 0 && kind == RunKind::kFirst) reference_ = outputs;
     Drift drift = outputs_drift(reference_, outputs);
     if (drift.largest > series.drift.largest) series.drift = std::move(drift);
-    if (kind == RunKind::kFirst) series.first = sample;
+    if (kind == RunKind::kFirst) {
+      series.first = sample;
+      series.answers = first_answers(outputs);
+    }
     if (kind == RunKind::kMeasured) series.samples.push_back(std::move(sample));
   }
 

@@ -48,8 +48,10 @@ struct MeasureLimits {
   std::size_t n_runs = 0;  ///< not 0: exactly so many of each mode, however long they take
   std::size_t n_warm_up = 0;
 };
-/// Without n_runs there are as many at least.
+/// Without n_runs there are as many at least, with several modes one more: rounds come in pairs.
 inline constexpr std::size_t kFewestRuns = 3;
+/// And no more than this, however long the time is: a report holds every sample.
+inline constexpr std::size_t kMostRuns = 100'000;
 
 enum class RunKind { kFirst, kWarmUp, kMeasured };
 
@@ -63,7 +65,8 @@ struct MeasureHooks {
 struct Series {
   Sample first;  ///< the first run of all, slow in its own ways
   std::vector<Sample> samples;
-  Drift drift;  ///< the largest of all runs, warm-up included, against the first of mode 0
+  Drift drift;      ///< the largest of all runs, warm-up included, against the first of mode 0
+  Outputs answers;  ///< of the first run: first_answers
 };
 
 /// Every mode once, then warm-up, then what is measured, in rounds: A B, B A, A B, B A, ... so that

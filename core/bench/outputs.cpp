@@ -41,6 +41,18 @@ Drift output_drift(const Output& reference, const Output& output) {
 
 }  // namespace
 
+Outputs first_answers(const Outputs& outputs) {
+  Outputs first;
+  std::size_t n = 0;
+  for (const Output& output : outputs) {
+    n += std::max<std::size_t>(output.probabilities.size(), 1);
+    if (n > kMostAnswers) break;
+    first.push_back(output);
+    if (!output.refusal.empty()) first.back().refusal = kRefused;
+  }
+  return first;
+}
+
 Drift outputs_drift(const Outputs& reference, const Outputs& outputs) {
   if (reference.size() != outputs.size()) {
     return {kInfinity, fmt::format("{} outputs became {}", reference.size(), outputs.size())};

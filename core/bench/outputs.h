@@ -1,7 +1,9 @@
 // What a run answered, and whether another run answered the same: no time is worth more than that.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace jemm {
@@ -13,6 +15,12 @@ struct Output {
   std::vector<double> probabilities;
 };
 using Outputs = std::vector<Output>;
+
+/// What a report keeps of outputs: the first of them, kMostAnswers probabilities and refusals at
+/// most. A refusal becomes kRefused.
+inline constexpr std::size_t kMostAnswers = 10'000;
+inline constexpr std::string_view kRefused = "a refusal";
+Outputs first_answers(const Outputs& outputs);
 
 /// The largest difference of a probability. Infinite where outputs cannot be compared: one refused
 /// and the other not, other questions or candidates, a value that is no number.

@@ -46,7 +46,7 @@ struct BenchMode {
   std::string setup;    ///< what times depend on: "cpu, fp32, 2 threads, passes of 2048 rows"
   std::string weights;  ///< their fingerprint
   std::string engine;   ///< its fingerprint, the weights' included
-  double load_ms = 0;   ///< to open weights and engine
+  std::optional<double> load_ms;  ///< to open weights and engine; none: the weights are shared
 };
 
 struct Workload {
@@ -93,6 +93,9 @@ Comparison compare_modes(const Result& result, std::size_t mode, double max_drif
 
 /// Everything that should make a reader careful, a sentence each.
 std::vector<std::string> doubts(const BenchReport& report);
+
+/// " (0.95 to 1.02)", or that there are too few runs for an interval.
+std::string interval_text(const Ratio& ratio);
 
 std::string bench_text(const BenchReport& report);
 /// "jemm-bench/1" (docs/bench.md), with a line feed.

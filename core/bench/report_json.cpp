@@ -22,7 +22,19 @@ Json drift_json(const Drift& drift) {
 }
 
 Json ratio_json(const Ratio& ratio) {
-  return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
+  const auto& interval = ratio.interval;
+  return {{"value", ratio.value},
+          {"low", interval ? Json(interval->low) : Json(nullptr)},
+          {"high", interval ? Json(interval->high) : Json(nullptr)}};
+}
+
+/// A list of probabilities for an answer, null for a refusal.
+Json answers_json(const Outputs& answers) {
+  Json json = Json::array();
+  for (const Output& answer : answers) {
+    json.push_back(answer.refusal.empty() ? Json(answer.probabilities) : Json(nullptr));
+  }
+  return json;
 }
 
 Json times_json(const std::vector<double>& values) {
@@ -80,7 +92,8 @@ Json series_json(const BenchReport& report, const Result& result, std::size_t mo
                {"operations", result.operations[mode]},
                {"idle", idle_share(series)},
                {"floor_ms", optional(result.floor_ms[mode])},
-               {"drift", drift_json(series.drift)}};
+               {"drift", drift_json(series.drift)},
+               {"answers", answers_json(series.answers)}};
   if (mode == 0) return json;
   const Comparison comparison = compare_modes(result, mode, report.max_drift);
   json["speed_up"] = comparison.is_sound ? Json{{"total", ratio_json(comparison.total)},
@@ -132,7 +145,7 @@ std::string bench_json(const BenchReport& report) {
                              {"setup", mode.setup},
                              {"weights", mode.weights},
                              {"engine", mode.engine},
-                             {"load_ms", mode.load_ms}});
+                             {"load_ms", optional(mode.load_ms)}});
   }
   for (const Result& result : report.results)
     json["results"].push_back(result_json(report, result));

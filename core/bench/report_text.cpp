@@ -59,8 +59,10 @@ class ReportText {
     if (environment.gpu) text += gpu_line(*environment.gpu);
     text += fmt::format("model {}, {}\n", report_.model.name, report_.model.fingerprint);
     for (const BenchMode& mode : report_.modes) {
-      text += fmt::format("{}{}; {}; loaded in {} ms\n", mode.name.empty() ? "" : mode.name + ": ",
-                          mode.setup, engine_name(mode), ms(mode.load_ms));
+      text += fmt::format(
+          "{}{}; {}; {}\n", mode.name.empty() ? "" : mode.name + ": ", mode.setup,
+          engine_name(mode),
+          mode.load_ms ? fmt::format("loaded in {} ms", ms(*mode.load_ms)) : "weights shared");
     }
     return text;
   }
@@ -83,14 +85,12 @@ class ReportText {
     return text + "\n";
   }
 
+  /// Of the first mode's GPU that has one, which is the one that the line names.
   std::optional<GpuState> last_state() const {
-    std::optional<GpuState> state;
-    for (const Result& result : report_.results) {
-      for (const Series& series : result.modes) {
-        if (series.samples.back().gpu) state = series.samples.back().gpu;
-      }
+    for (const Series& series : report_.results.back().modes) {
+      if (series.samples.back().gpu) return series.samples.back().gpu;
     }
-    return state;
+    return std::nullopt;
   }
 
   std::string times() const {
@@ -192,13 +192,13 @@ class ReportText {
                          comparison.drift.largest, report_.max_drift, comparison.drift.where);
     }
     const Ratio& total = comparison.total;
-    const bool is_clear = total.low > 1 || total.high < 1;
+    const bool may_be_chance = total.interval && total.interval->holds(1);
     const auto ratio = [](const Ratio& r) {
-      return fmt::format("{:.3f} ({:.3f} to {:.3f})", r.value, r.low, r.high);
+      return fmt::format("{:.3f}{}", r.value, interval_text(r));
     };
     return names +
            fmt::format("{} times as fast{}, the engine {}; answers differ by {:.2g} at most\n",
-                       ratio(total), is_clear ? "" : ", which may be chance",
+                       ratio(total), may_be_chance ? ", which may be chance" : "",
                        ratio(comparison.engine), comparison.drift.largest);
   }
 
@@ -212,6 +212,11 @@ class ReportText {
 };
 
 }  // namespace
+
+std::string interval_text(const Ratio& ratio) {
+  if (!ratio.interval) return " (too few runs to tell)";
+  return fmt::format(" ({:.3f} to {:.3f})", ratio.interval->low, ratio.interval->high);
+}
 
 std::string bench_text(const BenchReport& report) {
   return ReportText(report).run();

@@ -54,17 +54,18 @@ Summary summarise(std::span<const double> values) {
 
 Ratio ratio_of_medians(std::span<const double> a, std::span<const double> b) {
   const std::vector<double> sorted_a = sorted_copy(a), sorted_b = sorted_copy(b);
+  Ratio ratio{.value = quantile(sorted_a, 0.5) / quantile(sorted_b, 0.5), .interval = {}};
+  if (std::min(a.size(), b.size()) < kFewestForInterval) return ratio;
   std::mt19937_64 random(1);  // its values are fixed by the standard
   std::vector<std::uint32_t> counts;
   std::vector<double> ratios(kResamples);
-  for (double& ratio : ratios) {
+  for (double& resampled : ratios) {
     const double resampled_a = resampled_median(sorted_a, random, counts);
-    ratio = resampled_a / resampled_median(sorted_b, random, counts);
+    resampled = resampled_a / resampled_median(sorted_b, random, counts);
   }
   std::sort(ratios.begin(), ratios.end());
-  return {.value = quantile(sorted_a, 0.5) / quantile(sorted_b, 0.5),
-          .low = quantile(ratios, 0.025),
-          .high = quantile(ratios, 0.975)};
+  ratio.interval = Interval{.low = quantile(ratios, 0.025), .high = quantile(ratios, 0.975)};
+  return ratio;
 }
 
 }  // namespace jemm

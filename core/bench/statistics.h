@@ -20,12 +20,22 @@ struct Summary {
 /// values: [n], n >= 1, in any order.
 Summary summarise(std::span<const double> values);
 
+/// Resamples of fewer values than this vary too little: their interval would claim a certainty that
+/// is not there.
+inline constexpr std::size_t kFewestForInterval = 5;
+
 /// median(a) / median(b) with its 95 % interval: the 2.5 % and 97.5 % quantiles over 2,000 pairs of
-/// resamples (percentile bootstrap). The resamples are drawn from a fixed seed: equal values give
-/// equal intervals. a, b: at least one positive value each.
+/// resamples (percentile bootstrap); none below kFewestForInterval values on a side. The resamples
+/// are drawn from a fixed seed: equal values give equal intervals. a, b: at least one positive
+/// value each.
+struct Interval {
+  double low = 0, high = 0;
+
+  bool holds(double value) const { return low <= value && value <= high; }
+};
 struct Ratio {
   double value = 0;
-  double low = 0, high = 0;
+  std::optional<Interval> interval;
 };
 Ratio ratio_of_medians(std::span<const double> a, std::span<const double> b);
 

@@ -111,6 +111,7 @@ class Exporter {
 
   bool is_finished() {
     if (job_.start_over) {
+      for (const char* name : {kManifestFile, kJournalFile}) require_replaceable(out(name));
       fs::remove(out(kManifestFile));
       fs::remove(out(kJournalFile));
       return false;

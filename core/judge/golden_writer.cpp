@@ -114,13 +114,14 @@ void make_directory(const fs::path& directory, bool force) {
     fail(ErrorKind::kIo, "cannot make the directory {}", directory.string());
   }
   for (const char* name : {kManifest, kCases, kStages}) {
-    if (!fs::exists(fs::symlink_status(directory / name))) continue;
+    if (!fs::exists(fs::symlink_status(directory / name, error))) continue;
     if (!force) {
       fail(ErrorKind::kUsage, "{} is there already; --force overwrites it",
            (directory / name).string());
     }
-    fs::remove(directory / name, error);
+    require_replaceable(directory / name);
   }
+  for (const char* name : {kManifest, kCases, kStages}) fs::remove(directory / name, error);
 }
 
 }  // namespace

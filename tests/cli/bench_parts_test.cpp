@@ -43,6 +43,7 @@ class FakeEngine : public Engine {
   std::vector<LabelLogits> forward(const Forest& forest, std::span<const VisionRowsPtr>,
                                    StageTimes& times, Tap*) override {
     order_ += name_;
+    if (static_cast<int>(forest.token_ids.size()) > most_rows) throw OutOfMemory("too many rows");
     {
       const StageTimer timer(times[Stage::kText]);
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(text_ms_));
@@ -55,6 +56,7 @@ class FakeEngine : public Engine {
   const std::string& fingerprint() const override { return fingerprint_; }
 
   int faulty_pass = -1;
+  int most_rows = 1'000'000;
 
  private:
   std::string& order_;
@@ -119,9 +121,13 @@ TEST_CASE("a mode is the common settings with one of them set") {
 TEST_CASE("modes that are the same on this machine are refused") {
   Mode cpu;
   cpu.engine.device = "cpu";
-  CHECK_THROWS_AS(check_modes_differ(make_modes(cpu, "deterministic=off,on")), Error);
-  check_modes_differ(make_modes(cpu, "threads=1,2"));
-  check_modes_differ(make_modes(cpu, "model=a,b"));
+  const auto check = [&](const std::string& compare, const std::vector<std::string>& weights) {
+    check_modes_differ(make_modes(cpu, compare), weights);
+  };
+  CHECK_THROWS_AS(check("deterministic=off,on", {"w", "w"}), Error);
+  CHECK_THROWS_AS(check("model=a,./a", {"w", "w"}), Error);
+  check("threads=1,2", {"w", "w"});
+  check("model=a,b", {"w", "v"});
 }
 
 TEST_CASE("an engine is shared unless the engine differs") {
@@ -165,6 +171,16 @@ TEST_CASE("engine, stages and total of a run; what was computed") {
   CHECK(outputs[1].probabilities[0] == doctest::Approx(0.731059));
 }
 
+TEST_CASE("a pass for which memory ran out is not counted beside those in its place") {
+  Pair pair;
+  pair.a.most_rows = 120;
+  RequestSubject subject(pair.encoder, pair.a, pair.decision, {}, pair.requests);
+  Outputs outputs;
+  CHECK(subject.run(outputs).work.pass_rows == std::vector<std::int64_t>{120, 120});
+  CHECK(pair.order == "AAA");
+  CHECK(subject.n_refused() == 0);
+}
+
 TEST_CASE("engines take turns, and a fault in one answer takes the speed-up away") {
   Pair pair;
   const Comparison sound = compare_modes(pair.measure_both(), 1, 0.01);
@@ -191,7 +207,7 @@ TEST_CASE("refusals and unreadable lines are outputs too") {
   Outputs outputs;
   subject.run(outputs);
   CHECK(subject.n_refused() == 2);
-  CHECK(subject.first_refusal() == "ValueError: no questions");
+  CHECK(subject.first_refusal() == "request \"a\": ValueError: no questions");
   REQUIRE(outputs.size() == 4);
   CHECK(outputs[1].name == "request 2");
   CHECK(outputs[1].refusal == "ValueError: torn");

@@ -1,9 +1,11 @@
 // jemm bench as a user runs it, on the embedded checkpoint.
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "cli/process.h"
@@ -92,7 +94,9 @@ TEST_CASE("throughput on a file counts its requests and its refusals") {
   CHECK(workload["tokens"] == report["results"][0]["modes"][0]["rows"]);
   CHECK(says(report["doubts"].dump(), "2 of 7 requests were refused"));
   CHECK(bench({"--input", scratch.write("none", "\n")}).code == 5);
-  CHECK(bench({"--input", scratch.write("bad", "{}\n")}).code == 3);
+  const Finished refused = bench({"--input", scratch.write("bad", "{}\n")});
+  CHECK(refused.code == 3);
+  CHECK(says(refused.err, "every request was refused; request \"1\": ValueError: no questions"));
   CHECK(bench({"--input", scratch.file("absent")}).code == 6);
   CHECK(bench({"--input", file, "--tokens", "99"}).code == 2);
 }
@@ -107,6 +111,11 @@ TEST_CASE("modes run side by side with the same answers") {
   CHECK(modes[1]["passes"] == 1);
   CHECK(modes[1]["drift"]["largest"] == 0);
   CHECK(modes[1]["speed_up"]["total"]["value"].get<double>() > 0);
+  CHECK(modes[1]["speed_up"]["total"]["low"].is_null());  // of 4 runs
+  CHECK(report["modes"][0]["load_ms"].get<double>() > 0);
+  CHECK(report["modes"][1]["load_ms"].is_null());
+  CHECK(modes[0]["answers"].size() == 2);
+  CHECK(modes[0]["answers"][0].size() == 4);
 }
 
 TEST_CASE("prefix reuse computes fewer rows for the same answers") {
@@ -130,6 +139,14 @@ TEST_CASE("another model answers otherwise, so it is not said to be faster") {
   CHECK(run.code == 0);
   CHECK(says(run.out, "no speed-up is given, the answers differ by"));
   CHECK_FALSE(says(run.out, "times as fast"));
+}
+
+TEST_CASE("a model under another name is the same model") {
+  const std::string model = std::string(JEMM_SOURCE_DIR) + "/fixtures/demo";
+  const Finished run = bench({"--compare", "model=" + model + "/base+" + model + "/adapter," +
+                                               model + "/./base+" + model + "/adapter"});
+  CHECK(run.code == 2);
+  CHECK(says(run.err, "are the same here"));
 }
 
 TEST_CASE("a baseline: as fast, slower, of another model, none") {
@@ -157,6 +174,13 @@ TEST_CASE("a baseline: as fast, slower, of another model, none") {
   CHECK(refused.code == 2);
   CHECK(says(refused.err, "is of another model: another, not"));
   CHECK(refused.out.empty());
+
+  other = report;
+  other["results"][0]["modes"][0]["answers"][0][0] = 2;
+  const Finished differs = run_against(other);
+  CHECK(differs.code == 1);
+  CHECK(says(differs.out, "no ratio is given, the answers DIFFER from the baseline's by"));
+  CHECK_FALSE(says(differs.out, "times the baseline's time"));
 
   other = report;
   other["results"][0]["workload"]["sha256"] = "another";
@@ -189,6 +213,8 @@ TEST_CASE("what is no measurement is refused before one begins") {
            {"--compare", "deterministic=off,on", "--device", "cpu"},
            {"--floor", "--device", "cpu"},
            {"--max-drift", "2"},
+           {"--threads", "2", "--compare", "threads=1,2"},
+           {"--batch-tokens", "64", "--compare", "batch-tokens=64,128"},
        }) {
     CAPTURE(arguments.back());
     const Finished run = bench(arguments);
@@ -211,6 +237,77 @@ TEST_CASE("files are not overwritten unasked, and a full disk is an error") {
   CHECK(run_jemm(Process{.arguments = {"bench", "--tokens", "120", "--runs", "1"},
                          .output_file = "/dev/full"})
             .code == 6);
+}
+
+TEST_CASE("what is set twice is named") {
+  CHECK(says(bench({"--threads", "2", "--compare", "threads=1,2"}).err,
+             "--threads 2 and --compare threads=1,2 set the same: leave --threads out"));
+  CHECK(says(bench({"--compare", "compare=1,2"}).err, "one of the keys model, device"));
+}
+
+TEST_CASE("a report takes its place at the start") {
+  const ScratchDir scratch;
+  const auto quick = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--tokens", "120", "--runs", "1", "--warmup", "0"});
+    return bench(std::move(more));
+  };
+  SUBCASE("a name that cannot be written is refused before anything is measured") {
+    for (const std::string& path :
+         {scratch.file("absent/report"), scratch.file(std::string(300, 'x'))}) {
+      const Finished run = quick({"--json", path});
+      CHECK(run.code == 6);
+      CHECK(run.out.empty());
+      CHECK(says(run.err, "error: cannot write " + path + ": "));
+    }
+  }
+  SUBCASE("what is no regular file is refused and left alone, a link is followed") {
+    const std::string pipe = scratch.file("pipe"), link = scratch.file("link");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    std::filesystem::create_symlink(scratch.write("target", "old"), link);
+    for (const std::string& path : {pipe, scratch.file("")}) {
+      const Finished run = quick({"--json", path, "--force"});
+      CHECK(run.code == 2);
+      CHECK(run.out.empty());
+      CHECK(says(run.err, "is no regular file"));
+    }
+    CHECK(std::filesystem::is_fifo(pipe));
+    CHECK(quick({"--json", link}).code == 2);
+    CHECK(read_text(scratch.file("target")) == "old");
+    CHECK(quick({"--json", link, "--force"}).code == 0);
+    CHECK(std::filesystem::is_symlink(link));
+    CHECK(Json::parse(read_text(scratch.file("target")))["schema"] == "jemm-bench/1");
+  }
+  SUBCASE("it is written even when nobody reads standard output") {
+    const Finished run = run_jemm(Process{
+        .arguments = {"bench", "--tokens", "120", "--runs", "1", "--json", scratch.file("report")},
+        .output_file = "/dev/full"});
+    CHECK(run.code == 6);
+    CHECK(Json::parse(read_text(scratch.file("report")))["results"].size() == 1);
+  }
+  SUBCASE("a run that fails leaves no empty report, and an old one as it was") {
+    const std::string bad = scratch.write("bad", "{}\n");
+    CHECK(bench({"--input", bad, "--json", scratch.file("report")}).code == 3);
+    CHECK_FALSE(std::filesystem::exists(scratch.file("report")));
+    const std::string old = scratch.write("old", "old");
+    CHECK(bench({"--input", bad, "--json", old, "--force"}).code == 3);
+    CHECK(read_text(old) == "old");
+  }
+  SUBCASE("no file is written twice, or over what is read") {
+    const std::string file = scratch.write("in.jsonl", bodies(1));
+    const std::string dotted = scratch.file("./in.jsonl"), fresh = scratch.file("s");
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{"--json", fresh, "--samples", fresh},
+                                               {"--json", fresh, "--samples", scratch.file("./s")},
+                                               {"--json", dotted, "--input", file, "--force"},
+                                               {"--samples", dotted, "--input", file, "--force"}}) {
+      const Finished run = bench(arguments);
+      CAPTURE(run.err);
+      CHECK(run.code == 2);
+      CHECK(says(run.err, "are one file"));
+    }
+    CHECK_FALSE(std::filesystem::exists(fresh));
+    CHECK(read_text(file) == bodies(1));
+  }
 }
 
 TEST_CASE("an interrupt ends it, the samples so far stay whole") {

@@ -162,4 +162,11 @@ TEST_CASE("two reports: a worse one is a regression, the same way back is none")
   CHECK(changed([](Json& json) { json.erase("gate_results"); }) == 3);
 }
 
+TEST_CASE("a name that is too long is an error of input and output") {
+  const std::string name(300, 'x');
+  const Finished run = run_jemm({"diff", name, name});
+  CHECK(run.code == 6);
+  CHECK(run.err == "error: " + name + ": File name too long\n");
+}
+
 }  // namespace jemm::test

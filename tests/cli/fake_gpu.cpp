@@ -1,4 +1,4 @@
-// A driver and its management library with one GPU that is always in the same state. Built as
+// A driver and its management library with two GPUs that are always in the same states. Built as
 // libcuda.so.1 and as libnvidia-ml.so.1: a program takes from each what it asks for.
 #include <cstdio>
 
@@ -18,14 +18,14 @@ int cuInit(unsigned) {
 }
 int cuDeviceGet(int* device, int index) {
   *device = 40 + index;
-  return index == 0 ? 0 : 101;
+  return index < 2 ? 0 : 101;
 }
 int cuDeviceGetName(char* name, int size, int device) {
   std::snprintf(name, static_cast<unsigned>(size), "Fake GPU %d", device);
   return 0;
 }
-int cuDeviceGetPCIBusId(char* address, int size, int) {
-  std::snprintf(address, static_cast<unsigned>(size), "0000:1B:00.0");
+int cuDeviceGetPCIBusId(char* address, int size, int device) {
+  std::snprintf(address, static_cast<unsigned>(size), "0000:1%c:00.0", 'B' + device - 40);
   return 0;
 }
 
@@ -33,16 +33,19 @@ int nvmlInit_v2() {
   return 0;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* address, const void** device) {
-  static const int kDevice = 0;
-  *device = &kDevice;
-  return address[5] == '1' && address[6] == 'B' ? 0 : 6;
+  static const int kDevices[2] = {0, 1};
+  const int index = address[6] - 'B';
+  if (address[5] != '1' || index < 0 || index > 1) return 6;
+  *device = &kDevices[index];
+  return 0;
 }
 int nvmlSystemGetDriverVersion(char* version, unsigned size) {
   std::snprintf(version, size, "580.1");
   return 0;
 }
-int nvmlDeviceGetClockInfo(const void*, int clock, unsigned* mhz) {
-  *mhz = clock == 1 ? 1500 : 2600;
+int nvmlDeviceGetClockInfo(const void* device, int clock, unsigned* mhz) {
+  const auto index = static_cast<unsigned>(*static_cast<const int*>(device));
+  *mhz = (clock == 1 ? 1500 : 2600) + 100 * index;
   return 0;
 }
 int nvmlDeviceGetMaxClockInfo(const void*, int, unsigned* mhz) {

@@ -384,6 +384,11 @@ TEST_CASE("reports: written whole, never over another one, the same each time") 
   CHECK(parse_lines(read_text(directory + "/questions.jsonl")).size() ==
         report["counts"]["questions"]);
   CHECK(says(parity(again).err, report["gates_sha256"].get<std::string>()));
+  std::filesystem::remove(directory + "/report.md");
+  std::filesystem::create_symlink("elsewhere", directory + "/report.md");
+  CHECK(parity(again).code == 2);
+  CHECK(std::filesystem::is_symlink(directory + "/report.md"));
+  CHECK(read_text(directory + "/report.json") == first);
 }
 
 TEST_CASE("a redacted report holds no word of the requests") {

@@ -81,6 +81,10 @@ TEST_CASE("what a golden cannot hold is refused, and no file is left") {
   CHECK(record({"--out", golden, "--force", "--no-stages"}, good).code == 0);
   CHECK(!std::filesystem::exists(golden + "/stages.safetensors"));
   CHECK(parity(golden, "").code == 0);
+  const std::string stages = golden + "/stages.safetensors";
+  std::filesystem::create_symlink("elsewhere", stages);
+  CHECK(record({"--out", golden, "--force"}, good).code == 2);
+  CHECK(std::filesystem::is_symlink(stages));
 }
 
 }  // namespace jemm::test

@@ -2,7 +2,9 @@
 #include "base/blocks.h"
 
 #include <doctest/doctest.h>
+
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -94,6 +96,24 @@ TEST_CASE("a file appears whole or not at all, and a link replaces what is there
   CHECK_FALSE(std::filesystem::exists(path + ".partial"));
   CHECK_THROWS_AS(write_new_file("/proc/nowhere", ""), Error);
   std::filesystem::remove(path);
+}
+
+TEST_CASE("only a regular file is replaced") {
+  const TempFile target("target");
+  const std::string link = target.path + ".link", pipe = target.path + ".pipe";
+  std::filesystem::create_symlink(target.path, link);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {link, pipe, std::string("/tmp")}) {
+    CAPTURE(path);
+    const std::string refusal = path + " is no regular file, so it is not replaced";
+    CHECK_THROWS_WITH_AS(write_new_file(path, "new"), refusal.c_str(), Error);
+    CHECK_THROWS_WITH_AS(link_or_copy(target.path, path), refusal.c_str(), Error);
+  }
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(sha256_of_file(target.path) == sha256_hex("target"));
+  std::filesystem::remove(link);
+  std::filesystem::remove(pipe);
 }
 
 TEST_CASE("threads share the work, and the first exception comes out") {

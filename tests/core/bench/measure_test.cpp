@@ -97,6 +97,23 @@ TEST_CASE("time ends it, in whole pairs of rounds and not too soon") {
   CHECK(slow.measure({&alone}, {.seconds = 1, .n_runs = 0, .n_warm_up = 0})[0].samples.size() == 3);
 }
 
+TEST_CASE("time that is long ends at the most runs") {
+  Bench bench;
+  Bench::Fake a(bench, 'A', 0.001), b(bench, 'B', 0.001);
+  const auto series = bench.measure({&a, &b}, {.seconds = 1e6, .n_runs = 0, .n_warm_up = 0});
+  CHECK(series[0].samples.size() == kMostRuns);
+  CHECK(series[1].samples.size() == kMostRuns);
+}
+
+TEST_CASE("each mode's own first answers are kept") {
+  Bench bench;
+  Bench::Fake a(bench, 'A', 1), b(bench, 'B', 1);
+  b.faulty_run = 0;
+  const auto series = bench.measure({&a, &b}, {.seconds = 0, .n_runs = 2, .n_warm_up = 0});
+  CHECK(series[0].answers[0].probabilities[0] == 0.7);
+  CHECK(series[1].answers[0].probabilities[0] == 0.1);
+}
+
 TEST_CASE("told to stop, it keeps what is finished") {
   Bench bench;
   bench.stop_after = 5;

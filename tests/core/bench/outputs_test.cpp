@@ -29,6 +29,14 @@ TEST_CASE("the largest difference of a probability, and where it is") {
   CHECK(found.where == "request 1, question b: candidate 1 went from 0.25 to 0.375");
 }
 
+TEST_CASE("the first answers are kept, so many probabilities and refusals at most") {
+  CHECK(first_answers(two(0.5, 0.2)).size() == 2);
+  const Outputs refused = first_answers({{"request 1", "ValueError: no", {}}});
+  CHECK(refused[0].refusal == kRefused);
+  CHECK(first_answers(Outputs(4000, {"q", "", {0.2, 0.3, 0.5}})).size() == 3333);
+  CHECK(first_answers(Outputs(20'000, {"q", "no", {}})).size() == kMostAnswers);
+}
+
 TEST_CASE("what cannot be compared is infinitely far away") {
   const Outputs good = two(0.5, 0.2);
   CHECK(std::isinf(drift(good, two(0.5, kNaN))));

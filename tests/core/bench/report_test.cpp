@@ -124,6 +124,37 @@ TEST_CASE("a speed-up that may be chance says so") {
   CHECK_FALSE(says(bench_text(sample_report()), "chance"));
 }
 
+TEST_CASE("few runs have no interval, and claim nothing") {
+  for (std::size_t n = 1; n <= 4; ++n) {
+    CAPTURE(n);
+    BenchReport report = sample_report();
+    for (Series& series : report.results[0].modes) series.samples.resize(n);
+    const std::string text = bench_text(report);
+    CHECK(says(text, "2.000 (too few runs to tell) times as fast"));
+    CHECK_FALSE(says(text, "(2.000 to"));
+    const auto total =
+        nlohmann::json::parse(bench_json(report))["results"][0]["modes"][1]["speed_up"]["total"];
+    CHECK(total["value"] == 2);
+    CHECK(total["low"].is_null());
+    CHECK(total["high"].is_null());
+  }
+}
+
+TEST_CASE("weights that are shared have no time of their own") {
+  BenchReport report = sample_report();
+  report.modes[1].load_ms.reset();
+  const std::string text = bench_text(report);
+  CHECK(says(text, "cuda:0, fp32; cuda x; loaded in 700.0 ms\n"));
+  CHECK(says(text, "cuda:0, bf16; cuda y; weights shared\n"));
+  CHECK(nlohmann::json::parse(bench_json(report))["modes"][1]["load_ms"].is_null());
+}
+
+TEST_CASE("the GPU's line has the state of the GPU that it names") {
+  BenchReport report = sample_report();
+  for (Sample& sample : report.results[0].modes[1].samples) sample.gpu->sm_mhz = 1111;
+  CHECK(says(bench_text(report), "Some GPU, driver 580.1; at the end SM 1900 of 1980 MHz"));
+}
+
 TEST_CASE("no speed-up is printed for other answers") {
   BenchReport report = sample_report();
   report.results[0].modes[1].drift = {0.05, "request 1, question q: candidate 1 went away"};
@@ -152,6 +183,7 @@ TEST_CASE("the JSON says the same") {
   CHECK(mode["first_ms"] == 99);
   CHECK(mode["floor_ms"] == 3);
   CHECK(mode["speed_up"]["total"]["value"] == 2);
+  CHECK(mode["answers"][0][0] == 0.7);
   double sum = 0;
   for (const auto& stage : mode["stages_ms"]) sum += stage.get<double>();
   CHECK(sum == doctest::Approx(10));

@@ -15,7 +15,8 @@ Series series_of(double ms) {
                                 .used_bytes = 50'000'000'000}};
   sample.stages[Stage::kTokenize] = 0.25 * ms;
   sample.stages[Stage::kText] = 0.75 * ms;
-  Series series{.first = sample, .samples = {}, .drift = {}};
+  Series series{.first = sample, .samples = {}, .drift = {}, .answers = {}};
+  series.answers = {{"request 1, question q", "", {0.7, 0.3}}};
   series.first.total_ms = 99;
   for (int i = 0; i < 12; ++i) series.samples.push_back(sample);
   return series;

@@ -447,6 +447,12 @@ TEST_CASE("what stands in the directory is not overwritten") {
   e.job.lora = LoraMode::kMerged;
   CHECK(holds(e.refused(), "holds an export already, and its LoRA mode is unmerged"));
 
+  e.job.start_over = true;
+  fs::create_symlink("elsewhere", e.out / kJournalFile);
+  CHECK(holds(e.refused(ErrorKind::kUsage), "is no regular file, so it is not replaced"));
+  CHECK(fs::is_symlink(e.out / kJournalFile));
+  CHECK(is_export(e.out));
+
   ExportJob onto_itself = e.job;
   onto_itself.start_over = true;
   onto_itself.out = e.from / "base/../base";
