@@ -115,7 +115,7 @@ Command add_bench(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  jemm bench\n"
-      "  jemm bench --model jemm-27b --tokens 64-4096*2 --json today.json\n"
+      "  jemm bench --model jemm-27b --tokens 128-4096*2 --json today.json\n"
       "  jemm bench --model jemm-27b --tokens 1300 --questions 1,8 --images 1280x800\n"
       "  jemm bench --model jemm-27b --input requests.jsonl --runs 3\n"
       "  jemm bench --model jemm-27b --compare deterministic=off,on\n"
