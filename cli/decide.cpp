@@ -57,6 +57,7 @@ struct Ticket {
   std::string id;
   std::uint64_t line = 0;
   std::string request_sha256;
+  std::uint64_t input_end = 0;
 };
 
 /// One run of decide: reads records, has them answered, writes what comes back.
@@ -124,6 +125,7 @@ class DecideRun {
 
 Inputs DecideRun::open_inputs() const {
   Inputs inputs(options_.inputs);
+  if (!options_.resume) check_output(options_.out, options_.force, inputs);
   if (options_.reuse.mode == PrefixReuse::kFile) {
     inputs.require_regular_files("--prefix-reuse file");
   }
@@ -189,7 +191,8 @@ ReadStatus DecideRun::next(Record& record) {
 
 void DecideRun::take(Record&& record) {
   std::vector<std::string> images = take_image_files(record);
-  Ticket ticket{std::move(record.id), record.line, request_sha256(record, images)};
+  Ticket ticket{std::move(record.id), record.line, request_sha256(record, images),
+                record.input_end};
   if (answered_ && already_answered(ticket)) return;
   if (interrupted()) return;  // perhaps while the earlier lines were read
   const bool audited = is_audited(ticket.request_sha256, options_.reuse.audit_rate);
@@ -264,7 +267,7 @@ void DecideRun::write(RequestResult&& result) {
   n_undecided_ += count_undecided(result, threshold_);
   if (result.audit && !result.error) audits_.add(*result.audit);
   if (result.error) note_failure();
-  progress_.update(n_done_, n_failed_, inputs_.fraction_read());
+  progress_.update(n_done_, n_failed_, inputs_.fraction(ticket.input_end));
 }
 
 void DecideRun::note_failure() {
@@ -280,12 +283,13 @@ int DecideRun::summarise() const {
   const double tolerance = audit_tolerance(options_.reuse, options_.engine);
   if (audits_.n_audited() > 0) log_line(audits_.text(tolerance));
   if (audits_.is_over(tolerance)) return kEngine;
+  inputs_.explain();
   if (n_failed_ > 0) {
     log_line(fmt::format("{} of {} requests failed", n_failed_, n_done_));
     return kSomeFailed;
   }
   if (n_done_ == 0 && !stopped_) {
-    log_line("error: the input holds no requests");
+    if (n_read_ > 0) log_line("error: the shard holds no requests");
     return kNoRequests;
   }
   if (options_.fail_on_undecided && n_questions_ > 0) {

@@ -104,20 +104,17 @@ int run_encode(const EncodeOptions& options) {
                                       "\n",
                                       record.id, error_json(error)));
     }
-    progress.update(++n_done, n_failed, inputs.fraction_read());
+    progress.update(++n_done, n_failed, inputs.fraction(record.input_end));
   }
   output.close();
   progress.clear();
   if (interrupted()) return kInterrupted;
+  inputs.explain();
   if (n_failed > 0) {
     log_line(fmt::format("{} of {} requests were refused", n_failed, n_done));
     return kSomeFailed;
   }
-  if (n_done == 0) {
-    log_line("error: the input holds no requests");
-    return kNoRequests;
-  }
-  return kOk;
+  return n_done == 0 ? kNoRequests : kOk;
 }
 
 }  // namespace

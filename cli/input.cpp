@@ -16,6 +16,7 @@
 #include "contract/json_members.h"
 #include "contract/request.h"
 #include "image_files.h"
+#include "progress.h"
 
 namespace jemm::cli {
 namespace {
@@ -89,6 +90,7 @@ Record parse_record(std::string line, const std::string& default_id,
   } catch (const Error&) {
     return record;  // not an object: the request reader words the refusal
   }
+  record.is_object = true;
   const bool bare = find(members, "questions") != nullptr;
   const JsonMember* content = nullptr;
   for (const char* key : {"raw", "request", "body"}) {
@@ -143,12 +145,14 @@ void Inputs::add(const std::string& text) {
   fs::directory_iterator entry(text, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string extension = entry->path().extension().string();
-    std::error_code ignored;
-    if (!entry->is_regular_file(ignored)) continue;
     if (extension != ".jsonl" && extension != ".json") continue;
+    struct stat status {};
+    if (::stat(entry->path().c_str(), &status) != 0) {
+      fail(ErrorKind::kIo, "cannot open {}: {}", entry->path().string(), std::strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode)) continue;
     found.push_back({entry->path(), extension == ".json"});
-    const std::uintmax_t size = entry->file_size(ignored);
-    if (total_bytes_ && !ignored) *total_bytes_ += size;
+    if (total_bytes_) *total_bytes_ += static_cast<std::uint64_t>(status.st_size);
   }
   if (error) fail(ErrorKind::kIo, "cannot read {}: {}", text, error.message());
   std::sort(found.begin(), found.end(),
@@ -158,6 +162,9 @@ void Inputs::add(const std::string& text) {
 
 void Inputs::open(const Source& source) {
   if (source.path == "-") {
+    if (::isatty(STDIN_FILENO) == 1) {
+      log_line("reading requests from the terminal; Ctrl-D ends");
+    }
     reader_ = std::make_unique<LineReader>(STDIN_FILENO, false, "standard input", kMaxLineBytes);
     return;
   }
@@ -184,9 +191,11 @@ ReadStatus Inputs::next(Record& record, Wait wait) {
       if (is_blank(line)) continue;
       record = parse_record(std::move(line), default_id(source), source.path.parent_path());
       record.line = reader_->line_number();
+      record.input_end = bytes_before_ + reader_->bytes_consumed();
+      count(record);
       return ReadStatus::kLine;
     }
-    bytes_before_ += reader_->bytes_read();
+    bytes_before_ += reader_->bytes_consumed();
     reader_.reset();
   }
   return ReadStatus::kEnd;
@@ -201,7 +210,14 @@ ReadStatus Inputs::next_single(Record& record) {
                         path.parent_path());
   record.id = json_string(stem);
   record.line = 1;
+  record.input_end = bytes_before_;
+  count(record);
   return ReadStatus::kLine;
+}
+
+void Inputs::count(const Record& record) {
+  ++n_records_;
+  if (record.is_object) ++n_objects_;
 }
 
 std::string Inputs::default_id(const Source& source) const {
@@ -230,10 +246,17 @@ void Inputs::require_regular_files(std::string_view needed_by) const {
   }
 }
 
-std::optional<double> Inputs::fraction_read() const {
+std::optional<double> Inputs::fraction(std::uint64_t input_end) const {
   if (!total_bytes_ || *total_bytes_ == 0) return std::nullopt;
-  const std::uint64_t n_read = bytes_before_ + (reader_ ? reader_->bytes_read() : 0);
-  return static_cast<double>(n_read) / static_cast<double>(*total_bytes_);
+  return static_cast<double>(input_end) / static_cast<double>(*total_bytes_);
+}
+
+void Inputs::explain() const {
+  if (n_records_ == 0) {
+    log_line("error: the input holds no requests");
+  } else if (n_objects_ == 0) {
+    log_line("no line was a JSON object: the input is JSON lines, one request a line");
+  }
 }
 
 }  // namespace jemm::cli

@@ -19,8 +19,10 @@ struct Record {
   std::string id;                                  ///< JSON text: a string or a number
   std::string body;                                ///< bytes for Request::parse
   std::vector<std::filesystem::path> image_files;  ///< named beside the request, not yet read
-  std::optional<Error> error;  ///< the line is no request record; `body` is the line or empty
-  std::uint64_t line = 0;      ///< in its file, from 1
+  std::optional<Error> error;   ///< the line is no request record; `body` is the line or empty
+  std::uint64_t line = 0;       ///< in its file, from 1
+  std::uint64_t input_end = 0;  ///< bytes of all inputs up to its end
+  bool is_object = false;       ///< the line has the form of a JSON object
 };
 
 /// Reads a line as a bare body, {"id", "request"}, {"id", "raw"} or {"custom_id", "body"}, each
@@ -55,8 +57,12 @@ class Inputs {
   /// Throws Error(kUsage), naming the input and what needs it, when one is no regular file.
   void require_regular_files(std::string_view needed_by) const;
 
-  /// Share of the input's bytes read so far; unknown unless every input is a regular file.
-  std::optional<double> fraction_read() const;
+  /// The share of the input that ends with a record (its input_end); unknown unless every input is
+  /// a regular file.
+  std::optional<double> fraction(std::uint64_t input_end) const;
+
+  /// A closing line on standard error when there was no record, or when no line read was an object.
+  void explain() const;
 
  private:
   struct Source {
@@ -67,12 +73,15 @@ class Inputs {
   void add(const std::string& path);
   void open(const Source& source);
   ReadStatus next_single(Record& record);
+  void count(const Record& record);
   std::string default_id(const Source& source) const;
 
   std::vector<Source> sources_;
   std::size_t source_idx_ = 0;
   std::unique_ptr<LineReader> reader_;
   std::uint64_t bytes_before_ = 0;  ///< of the sources that are done
+  std::uint64_t n_records_ = 0;
+  std::uint64_t n_objects_ = 0;
   std::optional<std::uint64_t> total_bytes_ = 0;
 };
 

@@ -29,8 +29,6 @@ class LineReader {
   std::uint64_t bytes_consumed() const { return bytes_read_ - (chunk_.size() - chunk_ofs_); }
   /// Whether the line last returned ended in LF.
   bool ended() const { return ended_; }
-  /// Bytes taken from the descriptor so far.
-  std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
   ReadStatus fill(Wait wait);

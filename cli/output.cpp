@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -75,9 +76,21 @@ void Output::close() {
   }
 }
 
+void check_output(const std::string& path, bool force, const Inputs& inputs) {
+  if (path.empty()) return;
+  if (inputs.include(path)) fail(ErrorKind::kUsage, "--out {} is also an input", path);
+  const bool exists = ::access(path.c_str(), F_OK) == 0;
+  if (exists && !force) fail(ErrorKind::kUsage, "{} exists; --force overwrites it", path);
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  const std::string place = exists ? path : directory.empty() ? "." : directory;
+  if (::access(place.c_str(), W_OK) != 0) {
+    fail(ErrorKind::kIo, "cannot write {}: {}", path, std::strerror(errno));
+  }
+}
+
 Output open_output(const std::string& path, bool force, const Inputs& inputs) {
   if (path.empty()) return Output::standard_output();
-  if (inputs.include(path)) fail(ErrorKind::kUsage, "--out {} is also an input", path);
+  check_output(path, force, inputs);
   return Output::create(path, force);
 }
 

@@ -42,6 +42,9 @@ class Output {
 /// Whether standard output is a terminal and NO_COLOR is not set.
 bool wants_color();
 
+/// What open_output would throw, as far as it can be known without touching the file: for the time
+/// before long work.
+void check_output(const std::string& path, bool force, const Inputs& inputs);
 /// Standard output when `path` is empty, else a new file (Output::create). Throws Error(kUsage) for
 /// a file that is also read.
 Output open_output(const std::string& path, bool force, const Inputs& inputs);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,10 +71,9 @@ class PlanRun {
     if (interrupted()) return kInterrupted;
     for (const auto& mode : modes_) mode->flush();
     progress_.clear();
-    if (n_requests_ == 0) {
-      log_line("error: the input holds no requests");
-      return kNoRequests;
-    }
+    inputs_.explain();
+    if (n_requests_ == 0) return kNoRequests;
+    if (n_refused_ > 0) log_line(first_refusal_);
     Output output = Output::standard_output();
     output.write(options_.as_json ? report().dump(2) + "\n" : text());
     output.close();
@@ -97,6 +97,7 @@ class PlanRun {
 
   void take(Record&& record) {
     const std::vector<std::string> images = take_image_files(record);
+    in_flight_.push_back({record.line, record.input_end});
     for (const auto& mode : modes_) {
       if (record.error) {
         mode->refuse(*record.error);
@@ -108,9 +109,14 @@ class PlanRun {
 
   void count(std::size_t mode, const RequestResult& result) {
     if (mode != 0) return;
+    const Place place = in_flight_.front();
+    in_flight_.pop_front();
     ++n_requests_;
-    if (result.error) ++n_refused_;
-    progress_.update(n_requests_, n_refused_, inputs_.fraction_read());
+    if (result.error && n_refused_++ == 0) {
+      first_refusal_ = fmt::format("first refusal: line {}: {}: {}", place.line,
+                                   result.error->type(), result.error->what());
+    }
+    progress_.update(n_requests_, n_refused_, inputs_.fraction(place.input_end));
   }
 
   const ReuseSummary& summary(PrefixReuse reuse) const {
@@ -120,6 +126,12 @@ class PlanRun {
   Json report() const;
   std::string text() const;
   std::string memory_text() const;
+
+  /// Of a request in the input.
+  struct Place {
+    std::uint64_t line;
+    std::uint64_t input_end;
+  };
 
   const PlanOptions& options_;
   Inputs inputs_;
@@ -132,6 +144,8 @@ class PlanRun {
   std::array<std::unique_ptr<Evaluator>, kPrefixReuseNames.size()> modes_;
   std::uint64_t n_requests_ = 0;
   std::uint64_t n_refused_ = 0;
+  std::string first_refusal_;
+  std::deque<Place> in_flight_;
 };
 
 constexpr std::array<const char*, kPrefixFates> kFateNames = {"shared", "over_batch_budget",
@@ -174,7 +188,7 @@ Json PlanRun::report() const {
   for (std::size_t i = 0; i < modes_.size(); ++i) {
     modes[std::string(kPrefixReuseNames[i])] = mode_json(modes_[i]->summary(), memory);
   }
-  return {{"schema", "jemm.plan/1"},
+  return {{"schema", "jemm-plan/1"},
           {"requests", n_requests_},
           {"refused", n_refused_},
           {"questions", off.n_questions},
@@ -262,8 +276,8 @@ Command add_plan(CLI::App& app) {
       "  jemm plan --model BASE --batch-tokens 8192 --json requests.jsonl\n"
       "  jemm plan --model BASE+ADAPTER --measure --json requests.jsonl > plan.json\n"
       "  jemm plan --model BASE --profile profile.json requests.jsonl\n"
-      "Exit: 0 planned, 2 usage, 3 some requests would be refused, 4 checkpoint or engine,\n"
-      "  5 no requests, 6 input or output, 130 interrupted");
+      "Exit: 0 planned, 2 usage, 3 some requests would be refused, 4 checkpoint, profile or\n"
+      "  engine, 5 no requests, 6 input or output, 130 interrupted");
   command->add_option("INPUT", options->inputs,
                       "JSON-lines files, directories of fixtures, or - for standard input");
   add_model_options(*command, options->model);
@@ -273,7 +287,7 @@ Command add_plan(CLI::App& app) {
       "--measure", options->measure, "Time the engine (needs the weights) instead of guessing");
   command
       ->add_option("--profile", options->profile,
-                   "Costs from a file: the \"profile\" of an earlier --json")
+                   "Costs from a file: an earlier --json, or its \"profile\"")
       ->excludes(measure);
   command->add_flag("--json", options->as_json, "JSON instead of text");
   add_progress_option(*command, options->progress);

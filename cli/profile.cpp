@@ -36,6 +36,13 @@ CostProfile parse_profile(const nlohmann::json& json, const std::string& origin)
   return profile;
 }
 
+[[noreturn]] void refuse_profile(const std::string& path, std::string_view reason) {
+  fail(ErrorKind::kInput,
+       "--profile {}: {}; it takes what jemm plan --json writes, or its \"profile\": "
+       "{{\"points\": [[rows, ms], ...], \"segment_ms\", \"level_ms\"}}",
+       path, reason);
+}
+
 }  // namespace
 
 CostProfile assumed_profile(const ModelConfig& config) {
@@ -60,12 +67,13 @@ nlohmann::ordered_json profile_json(const CostProfile& profile) {
 CostProfile read_profile(const std::string& path) {
   const Blob content = map_file(path);
   try {
-    return parse_profile(parse_small_json(content.text(), path), path);
+    const nlohmann::json json = parse_small_json(content.text(), path);
+    const bool is_plan = json.is_object() && json.contains("profile");
+    return parse_profile(is_plan ? json["profile"] : json, path);
+  } catch (const nlohmann::json::exception&) {
+    refuse_profile(path, "a member is missing or of another type");
   } catch (const std::exception& error) {
-    fail(ErrorKind::kUsage,
-         "--profile {}: {}; it takes {{\"points\": [[rows, ms], ...], \"segment_ms\", "
-         "\"level_ms\"}}",
-         path, error.what());
+    refuse_profile(path, error.what());
   }
 }
 

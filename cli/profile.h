@@ -16,7 +16,7 @@ CostProfile assumed_profile(const ModelConfig& config);
 
 /// {"origin", "points": [[rows, ms], ...], "segment_ms", "level_ms"}
 nlohmann::ordered_json profile_json(const CostProfile& profile);
-/// The same from a file. Throws Error(kUsage), naming it.
+/// The same from a file, or from the report of jemm plan. Throws Error(kInput), naming it.
 CostProfile read_profile(const std::string& path);
 
 }  // namespace jemm::cli

@@ -37,15 +37,17 @@ void add_reuse_options(CLI::App& command, ReuseOptions& options) {
                   "off; request: a request's questions share their state and images; file: so do "
                   "the requests of the input, which must be regular files")
       ->transform(CLI::CheckedTransformer(modes).description("off|request|file"));
-  command
-      .add_option("--audit-reuse", options.audit_rate,
-                  "Compute this share of the requests once more without reuse, and compare")
-      ->check(share_validator());
+  CLI::Option* audit =
+      command
+          .add_option("--audit-reuse", options.audit_rate,
+                      "Compute this share of the requests once more without reuse, and compare")
+          ->check(share_validator());
   command
       .add_option("--audit-tolerance", options.audit_tolerance,
                   "Exit 4 when an audited probability differs by more; default: 0, equal bits, on "
                   "the CPU and with --deterministic, else 0.05")
-      ->check(share_validator());
+      ->check(share_validator())
+      ->needs(audit);
 }
 
 EvaluatorOptions evaluator_options(const ReuseOptions& options, PrefixReuse mode,

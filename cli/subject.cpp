@@ -43,7 +43,9 @@ void check_checkpoint(const ModelFiles& model, const Golden& golden, bool needs_
   const std::string difference =
       checkpoint_difference(hashes, seed, theirs, manifest.synthetic_seed);
   if (!difference.empty()) {
-    fail(ErrorKind::kInput, "{} is of another checkpoint: {}", golden.name(), difference);
+    fail(ErrorKind::kInput,
+         "{} is of another checkpoint than {}: {}; --model names the checkpoint to judge",
+         golden.name(), model.spec.base.empty() ? "the embedded toy" : model.spec.base, difference);
   }
   if (hashes.empty()) warn_of_nothing_in_common();
 }

@@ -119,7 +119,7 @@ class Exporter {
     if (is_export(job_.out)) {
       const std::string why = difference(ExportFiles(job_.out).manifest(), state_);
       if (why.empty()) return true;
-      fail(ErrorKind::kInput, "{} holds an export already, and {}; --force replaces it",
+      fail(ErrorKind::kUsage, "{} holds an export already, and {}; --force replaces it",
            job_.out.string(), why);
     }
     if (!is_unfinished_export(job_.out) && !fs::is_empty(job_.out)) {

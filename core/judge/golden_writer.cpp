@@ -107,6 +107,7 @@ std::string response_json(const ResponseRecord& response) {
       response.output_tokens.value_or(0));
 }
 
+/// Makes the directory and checks that the golden's files can be put there; changes none.
 void make_directory(const fs::path& directory, bool force) {
   std::error_code error;
   fs::create_directories(directory, error);
@@ -121,7 +122,12 @@ void make_directory(const fs::path& directory, bool force) {
     }
     require_replaceable(directory / name);
   }
-  for (const char* name : {kManifest, kCases, kStages}) fs::remove(directory / name, error);
+}
+
+void remove_old(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) fail(ErrorKind::kIo, "cannot remove {}: {}", path.string(), error.message());
 }
 
 }  // namespace
@@ -154,6 +160,11 @@ std::string case_line(const CaseRecord& record) {
 GoldenWriter::GoldenWriter(const fs::path& directory, bool force)
     : directory_((make_directory(directory, force), directory)), cases_(directory / kCases) {}
 
+GoldenWriter::~GoldenWriter() {
+  std::error_code ignored;
+  if (values_) fs::remove(directory_ / kValues, ignored);
+}
+
 void GoldenWriter::add(const CaseRecord& record) {
   if (record.id.empty()) fail(ErrorKind::kInput, "a request has an empty id");
   if (!ids_.insert(record.id).second) {
@@ -171,7 +182,7 @@ void GoldenWriter::add(const CaseRecord& record) {
   }
 }
 
-void GoldenWriter::write_stages() {
+void GoldenWriter::write_stages(NewFile& stages) {
   std::vector<OutputTensor> described;
   for (const TensorPlace& tensor : tensors_) {
     OutputTensor& output = described.emplace_back();
@@ -181,17 +192,13 @@ void GoldenWriter::write_stages() {
   }
   values_->finish();
   const fs::path values = directory_ / kValues;
-  NewFile stages(directory_ / kStages);
   stages.write(safetensors_header(described));
   append_file(values, stages);
-  stages.finish();
-  std::error_code ignored;
-  fs::remove(values, ignored);
 }
 
 void GoldenWriter::finish(const Source& source) {
-  if (values_) write_stages();
-  cases_.finish();
+  std::optional<NewFile> stages;
+  if (values_) write_stages(stages.emplace(directory_ / kStages));
   nlohmann::ordered_json manifest = {{"format", "jemm-golden/1"},
                                      {"mode", "full"},
                                      {"dtype", source.dtype},
@@ -203,7 +210,17 @@ void GoldenWriter::finish(const Source& source) {
   manifest["cases"] = ids_.size();
   manifest["ok"] = n_ok_;
   manifest["errors"] = ids_.size() - n_ok_;
-  write_new_file(directory_ / kManifest, manifest.dump(1) + "\n");
+  NewFile manifest_file(directory_ / kManifest);
+  manifest_file.write(manifest.dump(1) + "\n");
+  // All is written. Without a manifest, a mixture of old and new files is no golden.
+  remove_old(directory_ / kManifest);
+  if (stages) {
+    stages->finish();
+  } else {
+    remove_old(directory_ / kStages);
+  }
+  cases_.finish();
+  manifest_file.finish();
 }
 
 }  // namespace jemm

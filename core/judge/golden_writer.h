@@ -19,12 +19,16 @@ namespace jemm {
 /// body_base64. Tensors are not part of it.
 std::string case_line(const CaseRecord& record);
 
-/// Files appear whole, the manifest last. In memory are ids and tensor names.
+/// Files are written beside their places. finish() puts them there, the manifest last; before that
+/// a golden in the directory stays as it is. In memory are ids and tensor names.
 class GoldenWriter {
  public:
-  /// Makes the directory. Throws Error(kUsage) when it holds a golden already, unless `force`,
-  /// which removes that first; Error(kIo).
+  /// Makes the directory. Throws Error(kUsage) when it holds a golden already, unless `force`;
+  /// Error(kIo) when nothing can be written there.
   GoldenWriter(const std::filesystem::path& directory, bool force);
+  ~GoldenWriter();
+  GoldenWriter(const GoldenWriter&) = delete;
+  GoldenWriter& operator=(const GoldenWriter&) = delete;
 
   /// Throws Error(kInput) for an id that is empty or has been there, Error(kIo).
   void add(const CaseRecord& record);
@@ -43,7 +47,7 @@ class GoldenWriter {
     std::string name;
     std::size_t n_values = 0;
   };
-  void write_stages();
+  void write_stages(NewFile& stages);
 
   std::filesystem::path directory_;
   NewFile cases_;

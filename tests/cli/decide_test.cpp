@@ -144,6 +144,63 @@ TEST_CASE("exit codes by class") {
   CHECK(run_jemm({"--version"}).out.find("oneDNN") != std::string::npos);
 }
 
+TEST_CASE("empty values, unknown commands and lone options are usage errors") {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"decide", "--model", ""}, {"decide", "--out", ""},   {"encode", "--out", ""},
+      {"record", "--out", ""},   {"parity", "--report", ""}, {"inspect", ""},
+      {"decide", ""},            {"export", "--model", "", "--out", "x"},
+      {"decide", "--audit-tolerance", "0.1"}};
+  for (const std::vector<std::string>& arguments : wrong) {
+    CAPTURE(arguments[0]);
+    CHECK(run_jemm(arguments, body(0)).code == 2);
+  }
+  const Finished unknown = run_jemm(std::vector<std::string>{"decdie"});
+  CHECK(unknown.code == 2);
+  CHECK(unknown.err.find("no command decdie; commands are decide, encode") != std::string::npos);
+  for (const char* option : {"--help", "--version"}) {
+    CHECK(run_jemm(Process{.arguments = {option}, .output_file = "/dev/full"}).code == 6);
+  }
+}
+
+TEST_CASE("an output that cannot be is told before the model is opened") {
+  const ScratchDir scratch;
+  const std::string old = scratch.write("old", "kept");
+  const std::string model = scratch.file("no-model");
+  CHECK(run_jemm({"decide", "--out", old, "--model", model}, body(0)).code == 2);
+  const Finished nowhere =
+      run_jemm({"decide", "--out", scratch.file("no/file"), "--model", model}, body(0));
+  CHECK(nowhere.code == 6);
+  CHECK(nowhere.err.find("cannot write") != std::string::npos);
+  CHECK(run_jemm({"decide", "--force", "--out", old, "--model", model}, body(0)).code == 6);
+  CHECK(read_text(old) == "kept");
+}
+
+TEST_CASE("an input without one JSON object is explained, a dangling link is an error") {
+  const ScratchDir scratch;
+  const std::string hint = "the input is JSON lines, one request a line";
+  for (const char* command : {"decide", "encode", "plan"}) {
+    CHECK(run_jemm({command}, "a,b\n1,2\n").err.find(hint) != std::string::npos);
+    CHECK(run_jemm({command}, "a,b\n" + body(0)).err.find(hint) == std::string::npos);
+  }
+  scratch.write("d/a.jsonl", body(0));
+  std::filesystem::create_symlink("nowhere", scratch.file("d/b.jsonl"));
+  const Finished run = run_jemm({"decide", scratch.file("d")});
+  CHECK(run.code == 6);
+  CHECK(run.err.find("b.jsonl") != std::string::npos);
+}
+
+TEST_CASE("progress is the share of the input that is answered") {
+  const ScratchDir scratch;
+  const std::string input = scratch.write("in.jsonl", bodies(4000));
+  for (const char* reuse : {"off", "file"}) {
+    const Finished run =
+        run_jemm({"decide", "--progress", "bar", "--prefix-reuse", reuse, input});
+    const std::size_t at = run.err.find("% ");
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stoi(run.err.substr(at - 3, 3)) < 60);
+  }
+}
+
 TEST_CASE("an output file that is also an input is refused and left alone") {
   const ScratchDir scratch;
   const std::string path = scratch.write("in.jsonl", bodies(2));

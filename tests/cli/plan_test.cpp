@@ -29,7 +29,7 @@ TEST_CASE("rows and passes of each mode are those of decide") {
     const Finished run = run_jemm({"plan", "--json", "--batch-tokens", budget, path});
     CHECK(run.code == 0);
     const Json plan = Json::parse(run.out);
-    CHECK(plan["schema"] == "jemm.plan/1");
+    CHECK(plan["schema"] == "jemm-plan/1");
     CHECK(plan["requests"] == 6);
     CHECK(plan["questions"] == 12);
     for (const std::string mode : {"off", "request", "file"}) {
@@ -69,6 +69,7 @@ TEST_CASE("no weights are needed; refused requests are counted") {
   const std::string base = std::string(JEMM_SOURCE_DIR) + "/fixtures/tiny-a/base";
   const Finished run = run_jemm({"plan", "--json", "--model", base}, input() + "nonsense\n");
   CHECK(run.code == 3);
+  CHECK(run.err.find("first refusal: line 7: JSONDecodeError") != std::string::npos);
   CHECK(Json::parse(run.out)["refused"] == 1);
   CHECK(Json::parse(run.out)["requests"] == 7);
   CHECK(run_jemm({"plan", "--measure", "--model", base}, input()).code == 2);
@@ -88,6 +89,10 @@ TEST_CASE("costs are measured, written and read back") {
   const Finished again =
       run_jemm({"plan", "--json", "--profile", path, "--batch-tokens", "600"}, input());
   CHECK(again.code == 0);
+  scratch.write("plan.json", measured.out);
+  const Finished whole = run_jemm(
+      {"plan", "--json", "--profile", scratch.file("plan.json"), "--batch-tokens", "600"}, input());
+  CHECK(Json::parse(whole.out)["modes"] == Json::parse(measured.out)["modes"]);
   CHECK(Json::parse(again.out)["modes"] == Json::parse(measured.out)["modes"]);
   for (const char* bad :
        {"", "[]", R"({"points":[],"segment_ms":0,"level_ms":0})",
@@ -99,7 +104,8 @@ TEST_CASE("costs are measured, written and read back") {
         R"({"points":[["a",1]],"segment_ms":0,"level_ms":0})", R"({"points":[[1,1]]})"}) {
     scratch.write("profile.json", bad);
     const Finished refused = run_jemm({"plan", "--profile", path}, input());
-    CHECK(refused.code == 2);
+    CHECK(refused.code == 4);
+    CHECK(refused.err.find("json.exception") == std::string::npos);
     CHECK(refused.err.find("profile.json") != std::string::npos);
   }
   CHECK(run_jemm({"plan", "--profile", path, "--measure"}, input()).code == 2);

@@ -60,25 +60,84 @@ TEST_CASE("a recorded golden passes without any difference, and fails for anothe
   CHECK(parity(golden, kTinyModel).code == 1);
 }
 
-TEST_CASE("what a golden cannot hold is refused, and no file is left") {
+TEST_CASE("lines that a golden cannot hold are left out by name, and the rest is recorded") {
   const ScratchDir scratch;
   const std::string golden = scratch.file("g");
-  const std::string body = R"({"state":"s","questions":{"q":{"type":"noul","instructions":"i"}}})";
-  const std::string good = R"({"id":"a","request":)" + body + "}\n";
-  const auto refused = [&](const std::string& input, const std::string& why) {
-    const Finished run = record({"--out", golden}, input);
-    CAPTURE(run.err);
-    CHECK(run.code == 4);
+  const std::string good = R"({"id":"a","request":)" + body(1) + "}\n";
+  const Finished run =
+      record({"--out", golden}, good + "\n" + good + R"({"id":"b","raw":3})" + "\n" +
+                                    R"({"id":"i","image_files":["no.png"],"request":)" + body(1) +
+                                    "}\n" + R"({"id":"","request":)" + body(2) + "}\n" + body(3));
+  CHECK(run.code == 3);
+  for (const char* why : {"line 3 is left out: it repeats the id \"a\" of line 1",
+                          "line 4 is left out", "line 5 is left out: image file",
+                          "line 6 is left out: its id is empty", "recorded 2 requests",
+                          "4 lines were left out"}) {
     CHECK(run.err.find(why) != std::string::npos);
-    CHECK((!std::filesystem::exists(golden) || std::filesystem::is_empty(golden)));
-  };
-  refused(good + good, "more than one request has the id \"a\"");
-  refused(good + R"({"id":"b","raw":3})" + "\n", "line 2 is no request");
-  refused(R"({"id":"i","image_files":["x.png"],"request":)" + body + "}\n", "image files");
+  }
+  CHECK(parse_lines(read_text(golden + "/cases.jsonl")).size() == 2);
+  CHECK(parity(golden, "").code == 0);
+}
+
+TEST_CASE("image files are recorded as images of the body") {
+  const ScratchDir scratch;
+  const std::string golden = scratch.file("g");
+  const std::string source = read_text(kSource + "/golden/demo-fp32-cpu/cases.jsonl");
+  std::string image;
+  for (const Json& line : parse_lines(source)) {
+    if (!line.contains("images")) continue;
+    image = Json::parse(line["raw"].get<std::string>())["images"][0].get<std::string>();
+    break;
+  }
+  REQUIRE(!image.empty());
+  scratch.write("image", from_base64(image.substr(image.find(',') + 1)));
+  Json both = Json::parse(body(1));
+  both["images"] = {image};
+  both["image_files"] = {"image"};
+  Json null_list = Json::parse(body(1));
+  null_list["images"] = nullptr;
+  null_list["image_files"] = {"image"};
+  const std::string input = scratch.write("in.jsonl", both.dump() + "\n" + null_list.dump() + "\n");
+  CHECK(record({"--out", golden, input}).code == 0);
+  const std::vector<Json> cases = parse_lines(read_text(golden + "/cases.jsonl"));
+  REQUIRE(cases.size() == 2);
+  CHECK(cases[0]["images"].size() == 2);
+  CHECK(cases[0]["images"][0] == cases[0]["images"][1]);
+  CHECK(cases[1]["images"].size() == 1);
+  CHECK(parity(golden, "").code == 0);
+  const std::vector<Json> decided = results(run_jemm({"decide", input}).out);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(cases[i]["response"]["answers"] == decided[i]["answers"]);
+  }
+}
+
+TEST_CASE("an earlier golden stays until a new one is finished") {
+  const ScratchDir scratch;
+  const std::string golden = scratch.file("g");
+  const std::string good = body(1) + "\n";
   CHECK(record({"--out", golden}, "\n").code == 5);
+  const Finished refused = record({"--out", golden}, "nonsense\n");
+  CHECK(refused.code == 3);
+  CHECK(refused.err.find("the input is JSON lines") != std::string::npos);
+  CHECK(std::filesystem::is_empty(golden));
+
   CHECK(record({"--out", golden}, good).code == 0);
+  const std::string cases = read_text(golden + "/cases.jsonl");
+  const std::string manifest = read_text(golden + "/manifest.json");
   CHECK(record({"--out", golden}, good).code == 2);
-  CHECK(record({"--out", golden, "--force", "--no-stages"}, good).code == 0);
+  CHECK(record({"--out", golden, "--force"}, "").code == 5);
+  CHECK(record({"--out", golden, "--force"}, "nonsense\n").code == 3);
+  CHECK(record({"--out", golden, "--force", "--model", scratch.file("none")}, good).code == 6);
+  for (const char* same : {"", "/../g"}) {
+    CHECK(record({"--out", golden, "--force", "--golden", golden + same}).code == 2);
+  }
+  CHECK(record({"--out", golden, "--force", golden + "/cases.jsonl"}).code == 2);
+  CHECK(read_text(golden + "/cases.jsonl") == cases);
+  CHECK(read_text(golden + "/manifest.json") == manifest);
+  CHECK(parity(golden, "").code == 0);
+
+  CHECK(record({"--out", golden, "--force", "--no-stages"}, body(2) + "\n").code == 0);
+  CHECK(read_text(golden + "/cases.jsonl") != cases);
   CHECK(!std::filesystem::exists(golden + "/stages.safetensors"));
   CHECK(parity(golden, "").code == 0);
   const std::string stages = golden + "/stages.safetensors";

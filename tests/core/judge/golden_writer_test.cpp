@@ -128,7 +128,7 @@ TEST_CASE("a golden that is written passes against what it was made of, and only
 }
 
 TEST_CASE(
-    "a golden that is there is overwritten only when told so; an unfinished one leaves nothing") {
+    "a golden that is there is replaced only when told so, and only by one that is finished") {
   const Scratch scratch;
   {
     GoldenWriter writer(scratch.path, false);
@@ -140,7 +140,23 @@ TEST_CASE(
     GoldenWriter unfinished(scratch.path, true);
     unfinished.add(sample("z"));
   }
-  CHECK(fs::is_empty(scratch.path));
+  CHECK(Golden(scratch.path.string()).find("a"));
+  CHECK(std::distance(fs::directory_iterator(scratch.path), fs::directory_iterator()) == 3);
+
+  GoldenWriter other(scratch.path, true);
+  CaseRecord without_tensors = sample("b");
+  without_tensors.tensors.clear();
+  other.add(without_tensors);
+  other.finish(kSource);
+  Golden replaced(scratch.path.string());
+  CHECK(replaced.n_cases() == 1);
+  CHECK(replaced.find("b"));
+  CHECK(!replaced.has_tensors());
+  CHECK(!fs::exists(scratch.path / "stages.safetensors"));
+
+  const fs::path blocked = scratch.path / "blocked";
+  fs::create_directories(blocked / "cases.jsonl");
+  CHECK_THROWS_AS(GoldenWriter(blocked, true), Error);
 }
 
 }  // namespace jemm
