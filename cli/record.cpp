@@ -108,7 +108,7 @@ class Requests {
   /// The record as a case that is still to be answered, or why it cannot be one.
   std::string open_case(Record& record, CaseRecord& request) {
     input_end_ = record.input_end;
-    const std::vector<std::string> image_files = try_read_image_files(record);
+    const std::vector<std::string> image_files = take_image_files(record);
     if (record.error) return record.error->what();
     try {
       request.body = with_images(record.body, image_files);
