@@ -149,10 +149,21 @@ TEST_CASE("empty values, unknown commands and lone options are usage errors") {
       {"decide", "--model", ""}, {"decide", "--out", ""},   {"encode", "--out", ""},
       {"record", "--out", ""},   {"parity", "--report", ""}, {"inspect", ""},
       {"decide", ""},            {"export", "--model", "", "--out", "x"},
-      {"decide", "--audit-tolerance", "0.1"}};
+      {"decide", "--audit-tolerance", "0.1"}, {"decide", "--format", "1"},
+      {"decide", "--progress", "1"}, {"decide", "--prefix-reuse", "1"},
+      {"export", "--lora", "0", "--model", "x", "--out", "y"},
+      {"parity", "--self-test", "--golden", "g"}, {"parity", "--self-test", "--report", "r"}};
   for (const std::vector<std::string>& arguments : wrong) {
     CAPTURE(arguments[0]);
     CHECK(run_jemm(arguments, body(0)).code == 2);
+  }
+  CHECK(run_jemm({"decide", "--format", "csv"}).err.find("'csv' is none of json, text") !=
+        std::string::npos);
+  const std::string help = run_jemm({"decide", "--help"}).out;
+  for (const std::string preset : {"json", "auto", "2048", "256MiB", "off"}) {
+    CAPTURE(preset);  // as the versions of CLI11 write it
+    CHECK((help.find("=" + preset) != std::string::npos ||
+           help.find("[" + preset + "]") != std::string::npos));
   }
   const Finished unknown = run_jemm(std::vector<std::string>{"decdie"});
   CHECK(unknown.code == 2);
