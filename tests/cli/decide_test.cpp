@@ -186,13 +186,24 @@ TEST_CASE("an output that cannot be is told before the model is opened") {
   CHECK(read_text(old) == "kept");
 }
 
-TEST_CASE("an input without one JSON object is explained, a dangling link is an error") {
+TEST_CASE("an input without one JSON object is explained, a terminal announced, a dangling link refused") {
   const ScratchDir scratch;
   const std::string hint = "the input is JSON lines, one request a line";
   for (const char* command : {"decide", "encode", "plan"}) {
     CHECK(run_jemm({command}, "a,b\n1,2\n").err.find(hint) != std::string::npos);
     CHECK(run_jemm({command}, "a,b\n" + body(0)).err.find(hint) == std::string::npos);
   }
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  REQUIRE(::write(terminal, "\x04", 1) == 1);
+  const Finished typed =
+      run_jemm(Process{.arguments = {"decide"}, .input_file = ::ptsname(terminal)});
+  ::close(terminal);
+  CHECK(typed.code == 5);
+  CHECK(typed.err.find("Ctrl-D ends") != std::string::npos);
+
   scratch.write("d/a.jsonl", body(0));
   std::filesystem::create_symlink("nowhere", scratch.file("d/b.jsonl"));
   const Finished run = run_jemm({"decide", scratch.file("d")});
