@@ -336,7 +336,7 @@ Command add_decide(CLI::App& app) {
   add_model_options(*command, options->model);
   add_engine_options(*command, options->engine);
   command->add_option("--lora", options->model.lora, "unmerged or merged: refuse other weights")
-      ->check(CLI::IsMember({"unmerged", "merged"}));
+      ->check(choice({"unmerged", "merged"}));
   add_pass_options(*command, options->reuse);
   add_reuse_options(*command, options->reuse);
   command
@@ -359,9 +359,8 @@ Command add_decide(CLI::App& app) {
   command->add_flag("--resume", options->resume, "Go on with the file of --out")
       ->needs(out)
       ->excludes(force);
-  command->add_option("--format", options->as_text, "json (the default) or text, for reading")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"json", false}, {"text", true}}));
+  add_choice<bool>(*command, "--format", options->as_text, {{"json", false}, {"text", true}},
+                   "JSON lines, or text for reading");
   add_progress_option(*command, options->progress);
   return [options] {
     if (options->resume && options->as_text) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -14,6 +13,7 @@
 #include "model.h"
 #include "progress.h"
 #include "signals.h"
+#include "validators.h"
 #include "version.h"
 
 namespace jemm::cli {
@@ -108,12 +108,10 @@ Command add_export(CLI::App& app) {
                       "the formula");
   add_tokenizer_options(*command, options->model);
   command->add_option("--out", options->out, "The directory to make")->required();
-  command
-      ->add_option("--lora", options->lora,
-                   "unmerged (the default): updates stay apart; merged: added to the weights and "
-                   "rounded to BF16, which changes answers a little")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, LoraMode>{
-          {"unmerged", LoraMode::kUnmerged}, {"merged", LoraMode::kMerged}}));
+  add_choice<LoraMode>(*command, "--lora", options->lora,
+                       {{"unmerged", LoraMode::kUnmerged}, {"merged", LoraMode::kMerged}},
+                       "unmerged: updates stay apart; merged: added to the weights and rounded to "
+                       "BF16, which changes answers a little");
   command->add_flag("--hugging-face", options->hugging_face,
                     "With synthetic: write OUT/base and OUT/adapter in Hugging Face form instead");
   command->add_flag("--force", options->force, "Start over in a directory that is not empty");

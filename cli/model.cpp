@@ -25,7 +25,7 @@ void add_tokenizer_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--tokenizer-pattern", options.tokenizer_pattern,
                   "Split pattern in place of the one that the tokenizer class implies")
-      ->check(CLI::IsMember({"qwen2", "qwen3_5", "file"}));
+      ->check(choice({"qwen2", "qwen3_5", "file"}));
   command.add_flag("--accept-template", options.accept_template,
                    "Take an unknown chat template to render the known framing");
 }
@@ -168,15 +168,17 @@ int device_number(const std::string& device) {
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")
-      ->check(device_validator());
+      ->check(device_validator())
+      ->capture_default_str();
   command
       .add_option("--precision", options.precision,
                   "bf16, with CUDA alone, or fp32; default: what the device is fastest with")
-      ->check(CLI::IsMember({"bf16", "fp32"}));
+      ->check(choice({"bf16", "fp32"}));
   command.add_flag("--deterministic", options.deterministic,
                    "Answers do not depend on what shares a pass (the CPU's never do)");
   command.add_option("--threads", options.n_threads, "Threads of the CPU engine")
-      ->check(CLI::Range(1, kMostThreads));
+      ->check(CLI::Range(1, kMostThreads))
+      ->capture_default_str();
 }
 
 EngineChoice choose_engine(const EngineOptions& options) {

@@ -112,8 +112,13 @@ Command add_parity(CLI::App& app) {
   add_engine_options(*command, options->engine);
   add_gate_options(*command, *options);
   add_report_options(*command, *options);
-  command->add_flag("--self-test", options->self_test,
-                    "Plant every known fault and show that the judge blames the right stage");
+  const std::vector<CLI::Option*> others = command->get_options();
+  CLI::Option* self_test =
+      command->add_flag("--self-test", options->self_test,
+                        "Plant every known fault and show that the judge blames the right stage");
+  for (CLI::Option* other : others) {
+    if (other != command->get_help_ptr()) self_test->excludes(other);
+  }
   add_progress_option(*command, options->progress);
   return [options] { return run(*options); };
 }

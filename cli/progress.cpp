@@ -5,8 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 #include <utility>
+
+#include "validators.h"
 
 namespace jemm::cli {
 namespace {
@@ -44,12 +45,12 @@ void log_text(std::string_view text) {
 }
 
 void add_progress_option(CLI::App& command, ProgressMode& mode) {
-  command.add_option("--progress", mode, "auto, bar, plain or none")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, ProgressMode>{{"auto", ProgressMode::kAuto},
-                                              {"bar", ProgressMode::kBar},
-                                              {"plain", ProgressMode::kPlain},
-                                              {"none", ProgressMode::kNone}}));
+  add_choice<ProgressMode>(command, "--progress", mode,
+                           {{"auto", ProgressMode::kAuto},
+                            {"bar", ProgressMode::kBar},
+                            {"plain", ProgressMode::kPlain},
+                            {"none", ProgressMode::kNone}},
+                           "How a long run shows its progress on standard error");
 }
 
 Progress::Progress(ProgressMode mode, std::string what) : mode_(mode), what_(std::move(what)) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -18,25 +17,25 @@ void add_pass_options(CLI::App& command, ReuseOptions& options) {
   command
       .add_option("--batch-tokens", options.batch_tokens,
                   "Most token rows of one pass; several requests share it")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20));
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20))
+      ->capture_default_str();
   command
       .add_option("--reuse-memory", options.memory,
                   "Most bytes (256MiB, 1GB, ...) of requests that wait to share rows, and of the "
                   "recurrent states of a pass with reuse")
       ->transform(CLI::AsSizeValue(true))
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50));
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50))
+      ->default_str(fmt::format("{}MiB", options.memory >> 20));
 }
 
 void add_reuse_options(CLI::App& command, ReuseOptions& options) {
-  std::map<std::string, PrefixReuse> modes;
+  std::vector<std::pair<std::string, PrefixReuse>> modes;
   for (const PrefixReuse mode : {PrefixReuse::kOff, PrefixReuse::kRequest, PrefixReuse::kFile}) {
-    modes[std::string(prefix_reuse_name(mode))] = mode;
+    modes.emplace_back(prefix_reuse_name(mode), mode);
   }
-  command
-      .add_option("--prefix-reuse", options.mode,
-                  "off; request: a request's questions share their state and images; file: so do "
-                  "the requests of the input, which must be regular files")
-      ->transform(CLI::CheckedTransformer(modes).description("off|request|file"));
+  add_choice(command, "--prefix-reuse", options.mode, modes,
+             "request: a request's questions share their state and images; file: so do the "
+             "requests of the input, which must be regular files");
   CLI::Option* audit =
       command
           .add_option("--audit-reuse", options.audit_rate,

@@ -2,8 +2,10 @@
 #include "validators.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <limits>
 
 namespace jemm::cli {
@@ -41,8 +43,16 @@ CLI::Validator device_validator() {
   return CLI::Validator(check_device, "DEVICE");
 }
 
+CLI::Validator choice(const std::vector<std::string>& names) {
+  const auto check = [names](const std::string& text) {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+    return fmt::format("'{}' is none of {}", text, fmt::join(names, ", "));
+  };
+  return CLI::Validator(check, fmt::format("{}", fmt::join(names, "|")));
+}
+
 CLI::Validator not_empty() {
-  return CLI::Validator(check_not_empty, "TEXT");
+  return CLI::Validator(check_not_empty, "");
 }
 
 }  // namespace jemm::cli

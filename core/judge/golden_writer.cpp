@@ -194,6 +194,8 @@ void GoldenWriter::write_stages(NewFile& stages) {
   const fs::path values = directory_ / kValues;
   stages.write(safetensors_header(described));
   append_file(values, stages);
+  values_.reset();
+  remove_old(values);
 }
 
 void GoldenWriter::finish(const Source& source) {

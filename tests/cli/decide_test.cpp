@@ -149,10 +149,21 @@ TEST_CASE("empty values, unknown commands and lone options are usage errors") {
       {"decide", "--model", ""}, {"decide", "--out", ""},   {"encode", "--out", ""},
       {"record", "--out", ""},   {"parity", "--report", ""}, {"inspect", ""},
       {"decide", ""},            {"export", "--model", "", "--out", "x"},
-      {"decide", "--audit-tolerance", "0.1"}};
+      {"decide", "--audit-tolerance", "0.1"}, {"decide", "--format", "1"},
+      {"decide", "--progress", "1"}, {"decide", "--prefix-reuse", "1"},
+      {"export", "--lora", "0", "--model", "x", "--out", "y"},
+      {"parity", "--self-test", "--golden", "g"}, {"parity", "--self-test", "--report", "r"}};
   for (const std::vector<std::string>& arguments : wrong) {
     CAPTURE(arguments[0]);
     CHECK(run_jemm(arguments, body(0)).code == 2);
+  }
+  CHECK(run_jemm({"decide", "--format", "csv"}).err.find("'csv' is none of json, text") !=
+        std::string::npos);
+  const std::string help = run_jemm({"decide", "--help"}).out;
+  for (const std::string preset : {"json", "auto", "2048", "256MiB", "off"}) {
+    CAPTURE(preset);  // as the versions of CLI11 write it
+    CHECK((help.find("=" + preset) != std::string::npos ||
+           help.find("[" + preset + "]") != std::string::npos));
   }
   const Finished unknown = run_jemm(std::vector<std::string>{"decdie"});
   CHECK(unknown.code == 2);
@@ -175,13 +186,24 @@ TEST_CASE("an output that cannot be is told before the model is opened") {
   CHECK(read_text(old) == "kept");
 }
 
-TEST_CASE("an input without one JSON object is explained, a dangling link is an error") {
+TEST_CASE("an input without one JSON object is explained, a terminal announced, a dangling link refused") {
   const ScratchDir scratch;
   const std::string hint = "the input is JSON lines, one request a line";
   for (const char* command : {"decide", "encode", "plan"}) {
     CHECK(run_jemm({command}, "a,b\n1,2\n").err.find(hint) != std::string::npos);
     CHECK(run_jemm({command}, "a,b\n" + body(0)).err.find(hint) == std::string::npos);
   }
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  REQUIRE(::write(terminal, "\x04", 1) == 1);
+  const Finished typed =
+      run_jemm(Process{.arguments = {"decide"}, .input_file = ::ptsname(terminal)});
+  ::close(terminal);
+  CHECK(typed.code == 5);
+  CHECK(typed.err.find("Ctrl-D ends") != std::string::npos);
+
   scratch.write("d/a.jsonl", body(0));
   std::filesystem::create_symlink("nowhere", scratch.file("d/b.jsonl"));
   const Finished run = run_jemm({"decide", scratch.file("d")});

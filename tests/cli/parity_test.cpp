@@ -98,6 +98,7 @@ TEST_CASE("weights from the formula pass preset fp32, another seed is another ch
   const Finished files = parity({"--golden", golden, "--model", kTinyModel});
   CHECK(files.code == 3);
   CHECK(says(files.err, "another checkpoint"));
+  CHECK(says(files.err, "--model names the checkpoint to judge"));
 }
 
 TEST_CASE("the demonstration checkpoint passes preset fp32-trained, embedded or from files") {
