@@ -125,7 +125,11 @@ class DecideRun {
 
 Inputs DecideRun::open_inputs() const {
   Inputs inputs(options_.inputs);
-  if (!options_.resume) check_output(options_.out, options_.force, inputs);
+  if (options_.resume) {
+    check_not_input(options_.out, inputs);
+  } else {
+    check_output(options_.out, options_.force, inputs);
+  }
   if (options_.reuse.mode == PrefixReuse::kFile) {
     inputs.require_regular_files("--prefix-reuse file");
   }

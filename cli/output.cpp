@@ -76,9 +76,13 @@ void Output::close() {
   }
 }
 
+void check_not_input(const std::string& path, const Inputs& inputs) {
+  if (inputs.include(path)) fail(ErrorKind::kUsage, "--out {} is also an input", path);
+}
+
 void check_output(const std::string& path, bool force, const Inputs& inputs) {
   if (path.empty()) return;
-  if (inputs.include(path)) fail(ErrorKind::kUsage, "--out {} is also an input", path);
+  check_not_input(path, inputs);
   const bool exists = ::access(path.c_str(), F_OK) == 0;
   if (exists && !force) fail(ErrorKind::kUsage, "{} exists; --force overwrites it", path);
   const std::string directory = std::filesystem::path(path).parent_path().string();

@@ -42,6 +42,8 @@ class Output {
 /// Whether standard output is a terminal and NO_COLOR is not set.
 bool wants_color();
 
+/// Throws Error(kUsage) for a file that is also read.
+void check_not_input(const std::string& path, const Inputs& inputs);
 /// What open_output would throw, as far as it can be known without touching the file: for the time
 /// before long work.
 void check_output(const std::string& path, bool force, const Inputs& inputs);

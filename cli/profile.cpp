@@ -1,7 +1,5 @@
 #include "profile.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -12,11 +10,19 @@
 namespace jemm::cli {
 namespace {
 
-/// A finite number that is not negative.
+/// Milliseconds. The bound leaves room for sums.
 double number(const nlohmann::json& value) {
   const double x = value.get<double>();
-  if (!std::isfinite(x) || x < 0) throw std::runtime_error(fmt::format("{} is no time", x));
+  if (!(x >= 0 && x <= 1e12)) throw std::runtime_error(fmt::format("{} is no time", x));
   return x;
+}
+
+std::int64_t rows(const nlohmann::json& value) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
+  if (!value.is_number_integer()) throw std::runtime_error("rows must be whole");
+  const auto n = value.get<std::int64_t>();
+  if (n > kMostRows) throw std::runtime_error(fmt::format("{} rows are too many", n));
+  return n;
 }
 
 CostProfile parse_profile(const nlohmann::json& json, const std::string& origin) {
@@ -25,7 +31,7 @@ CostProfile parse_profile(const nlohmann::json& json, const std::string& origin)
                       .segment_ms = number(json.at("segment_ms")),
                       .level_ms = number(json.at("level_ms"))};
   for (const nlohmann::json& point : json.at("points")) {
-    const CostProfile::Point next{point.at(0).get<std::int64_t>(), number(point.at(1))};
+    const CostProfile::Point next{rows(point.at(0)), number(point.at(1))};
     const bool rises = profile.points.empty() ? next.n_rows > 0
                                               : next.n_rows > profile.points.back().n_rows &&
                                                     next.ms >= profile.points.back().ms;

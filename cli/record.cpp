@@ -12,6 +12,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "checkpoint/input_hashes.h"
 #include "commands.h"
 #include "contract/json_members.h"
@@ -117,6 +118,7 @@ class Requests {
     }
     request.id = record.id.starts_with('"') ? json_string_value(record.id) : record.id;
     if (request.id.empty()) return "its id is empty";
+    if (!is_utf8(request.id)) return "its id holds a lone surrogate";
     const auto [first, is_new] = lines_.emplace(request.id, record.line);
     if (is_new) return "";
     return fmt::format("it repeats the id {} of line {}", record.id, first->second);

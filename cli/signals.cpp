@@ -26,6 +26,7 @@ void install_signal_handlers() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);
+  sigaction(SIGXFSZ, &ignore, nullptr);  // a file that may not grow is an error like a full disk
 }
 
 bool interrupted() {

@@ -89,4 +89,16 @@ std::size_t skip_ascii(std::string_view bytes, std::size_t offset) {
   return offset;
 }
 
+bool is_utf8(std::string_view bytes) {
+  for (std::size_t at = skip_ascii(bytes, 0); at < bytes.size(); at = skip_ascii(bytes, at)) {
+    Utf8Fault fault;
+    const std::size_t length = code_point_length(bytes.substr(at), fault);
+    if (length == 0) return false;
+    std::size_t end = at;
+    if (is_surrogate(next_code_point(bytes, end))) return false;
+    at = end;
+  }
+  return true;
+}
+
 }  // namespace jemm

@@ -32,6 +32,9 @@ struct Utf8Fault {
 /// `fault` set, when there is none. Requires bytes.size() > 0.
 std::size_t code_point_length(std::string_view bytes, Utf8Fault& fault);
 
+/// Whether bytes are UTF-8 as other programs take it: without surrogates.
+bool is_utf8(std::string_view bytes);
+
 /// An offset at or behind `offset` with nothing but ASCII between: for walks, to get on faster.
 std::size_t skip_ascii(std::string_view bytes, std::size_t offset);
 

@@ -23,19 +23,6 @@ constexpr const char* kCases = "cases.jsonl";
 constexpr const char* kStages = "stages.safetensors";
 constexpr const char* kValues = "stages.values";
 
-/// Whether a JSON string gives the very bytes back.
-bool is_plain_text(std::string_view bytes) {
-  for (std::size_t at = skip_ascii(bytes, 0); at < bytes.size(); at = skip_ascii(bytes, at)) {
-    Utf8Fault fault;
-    const std::size_t length = code_point_length(bytes.substr(at), fault);
-    if (length == 0) return false;
-    std::size_t end = at;
-    if (is_surrogate(next_code_point(bytes, end))) return false;
-    at = end;
-  }
-  return true;
-}
-
 /// As CPython's json writes and reads it.
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
@@ -134,9 +121,8 @@ void remove_old(const fs::path& path) {
 
 std::string case_line(const CaseRecord& record) {
   std::string line = fmt::format(R"({{"id":{},)", json_string(record.id));
-  line += is_plain_text(record.body)
-              ? fmt::format(R"("raw":{})", json_string(record.body))
-              : fmt::format(R"("body_base64":"{}")", encode_base64(record.body));
+  line += is_utf8(record.body) ? fmt::format(R"("raw":{})", json_string(record.body))
+                               : fmt::format(R"("body_base64":"{}")", encode_base64(record.body));
   if (record.error) {
     return line + fmt::format(R"(,"status":"error","http":{},"error":{{"error":{},"detail":{}}}}})"
                               "\n",
@@ -167,6 +153,9 @@ GoldenWriter::~GoldenWriter() {
 
 void GoldenWriter::add(const CaseRecord& record) {
   if (record.id.empty()) fail(ErrorKind::kInput, "a request has an empty id");
+  if (!is_utf8(record.id)) {  // names of tensors are read by other programs too
+    fail(ErrorKind::kInput, "the id {} holds a lone surrogate", json_string(record.id));
+  }
   if (!ids_.insert(record.id).second) {
     fail(ErrorKind::kInput, "more than one request has the id {}", json_string(record.id));
   }

@@ -94,14 +94,17 @@ TEST_CASE("costs are measured, written and read back") {
       {"plan", "--json", "--profile", scratch.file("plan.json"), "--batch-tokens", "600"}, input());
   CHECK(Json::parse(whole.out)["modes"] == Json::parse(measured.out)["modes"]);
   CHECK(Json::parse(again.out)["modes"] == Json::parse(measured.out)["modes"]);
-  for (const char* bad :
-       {"", "[]", R"({"points":[],"segment_ms":0,"level_ms":0})",
-        R"({"points":[[0,1]],"segment_ms":0,"level_ms":0})",
-        R"({"points":[[2,1],[1,2]],"segment_ms":0,"level_ms":0})",
-        R"({"points":[[1,2],[2,1]],"segment_ms":0,"level_ms":0})",
-        R"({"points":[[1,1]],"segment_ms":-1,"level_ms":0})",
-        R"({"points":[[1,1]],"segment_ms":0,"level_ms":1e999})",
-        R"({"points":[["a",1]],"segment_ms":0,"level_ms":0})", R"({"points":[[1,1]]})"}) {
+  for (const char* bad : {"", "[]", R"({"points":[],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[0,1]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[2,1],[1,2]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[1,2],[2,1]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[1,1]],"segment_ms":-1,"level_ms":0})",
+                          R"({"points":[[1,1]],"segment_ms":0,"level_ms":1e999})",
+                          R"({"points":[["a",1]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[64.9,1]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[64,1e308]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[9223372036854775807,1]],"segment_ms":0,"level_ms":0})",
+                          R"({"points":[[1,1]]})"}) {
     scratch.write("profile.json", bad);
     const Finished refused = run_jemm({"plan", "--profile", path}, input());
     CHECK(refused.code == 4);

@@ -67,12 +67,14 @@ TEST_CASE("lines that a golden cannot hold are left out by name, and the rest is
   const Finished run =
       record({"--out", golden}, good + "\n" + good + R"({"id":"b","raw":3})" + "\n" +
                                     R"({"id":"i","image_files":["no.png"],"request":)" + body(1) +
-                                    "}\n" + R"({"id":"","request":)" + body(2) + "}\n" + body(3));
+                                    "}\n" + R"({"id":"","request":)" + body(2) + "}\n" + body(3) +
+                                    "\n" + R"({"id":"s\ud800","request":)" + body(1) + "}\n");
   CHECK(run.code == 3);
-  for (const char* why : {"line 3 is left out: it repeats the id \"a\" of line 1",
-                          "line 4 is left out", "line 5 is left out: image file",
-                          "line 6 is left out: its id is empty", "recorded 2 requests",
-                          "4 lines were left out"}) {
+  for (const char* why :
+       {"line 3 is left out: it repeats the id \"a\" of line 1", "line 4 is left out",
+        "line 5 is left out: image file", "line 6 is left out: its id is empty",
+        "recorded 2 requests", "line 8 is left out: its id holds a lone surrogate",
+        "5 lines were left out"}) {
     CHECK(run.err.find(why) != std::string::npos);
   }
   CHECK(parse_lines(read_text(golden + "/cases.jsonl")).size() == 2);

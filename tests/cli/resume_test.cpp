@@ -45,7 +45,8 @@ TEST_CASE("kill -9 at any point, then --resume: nothing lost, nothing twice") {
     ::kill(pid, SIGKILL);
     if (wait_jemm(pid) == 128 + SIGKILL) ++n_kills;
     // What is there must be whole lines of the right answers, but for a torn end.
-    std::string kept = std::filesystem::exists(scratch.file("o")) ? read_text(scratch.file("o")) : "";
+    std::string kept =
+        std::filesystem::exists(scratch.file("o")) ? read_text(scratch.file("o")) : "";
     kept.erase(kept.rfind('\n') == std::string::npos ? 0 : kept.rfind('\n') + 1);
     const std::vector<Json> lines = results(kept);
     REQUIRE(lines.size() <= whole.size());
@@ -113,6 +114,17 @@ TEST_CASE("--resume refuses answers to other requests or of another engine, and 
     CHECK(read_text(scratch.file("o")) == notes);
   }
   CHECK(run_jemm({"decide", "--resume", "--out", "/dev/null", scratch.file("in")}).code == 2);
+}
+
+TEST_CASE("--resume never takes the input for its output") {
+  const ScratchDir scratch;
+  const std::string line =
+      R"({"id":"a","request":{"state":"s","questions":{"q":{"type":"noul"}}}})";
+  const std::string file = scratch.write("both", line);  // as a torn result line would end
+  const Finished run = run_jemm({"decide", "--resume", "--out", file, file});
+  CHECK(run.code == 2);
+  CHECK(run.err.find("is also an input") != std::string::npos);
+  CHECK(read_text(file) == line);
 }
 
 TEST_CASE("a file that got CRLF line ends is kept as it is") {

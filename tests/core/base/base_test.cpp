@@ -27,6 +27,14 @@ TEST_CASE("code points are counted and cut, not bytes") {
   CHECK(first_code_points(text, 99) == text);
 }
 
+TEST_CASE("UTF-8 that other programs take holds no surrogates") {
+  CHECK(is_utf8(""));
+  CHECK(is_utf8("a\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x99\x82"));
+  for (const char* bytes : {"\xED\xA0\x80", "a\xFF", "\xC3", "\xF5\x80\x80\x80", "\xC0\x80"}) {
+    CHECK_FALSE(is_utf8(bytes));
+  }
+}
+
 TEST_CASE("a refusal keeps as much of its detail as the reference gives") {
   std::string detail, kept;
   for (int i = 0; i < 300; ++i) detail += "\xC3\xA9";

@@ -100,6 +100,7 @@ TEST_CASE("a golden that is written passes against what it was made of, and only
   writer.add(sample("a"));
   writer.add(sample("b/0"));
   CHECK_THROWS_AS(writer.add(sample("a")), Error);
+  CHECK_THROWS_AS(writer.add(sample("lone \xed\xa0\x80")), Error);
   writer.finish(kSource);
 
   Golden golden(scratch.path.string());
