@@ -445,7 +445,8 @@ TEST_CASE("what stands in the directory is not overwritten") {
   e.run();
   CHECK(e.summary.already_done);
   e.job.lora = LoraMode::kMerged;
-  CHECK(holds(e.refused(), "holds an export already, and its LoRA mode is unmerged"));
+  CHECK(holds(e.refused(ErrorKind::kUsage),
+              "holds an export already, and its LoRA mode is unmerged"));
 
   e.job.start_over = true;
   fs::create_symlink("elsewhere", e.out / kJournalFile);
