@@ -80,7 +80,7 @@ class BenchRun {
   void open_modes();
   void open_mode(const Mode& mode);
   Result measure_workload(const BenchWorkload& workload);
-  void note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample);
+  void note(const std::string& workload, std::size_t mode, RunKind kind, RunSample& sample);
   void check_outcome(const BenchWorkload& workload, const RequestSubject& subject) const;
   void add_floors();
   int finish();
@@ -205,7 +205,7 @@ Result BenchRun::measure_workload(const BenchWorkload& workload) {
           [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); },
       .stop = [] { return interrupted(); },
       .after_run =
-          [&](std::size_t mode, RunKind kind, Sample& sample) {
+          [&](std::size_t mode, RunKind kind, RunSample& sample) {
             if (kind == RunKind::kFirst) check_outcome(workload, subjects[mode]);
             note(workload.facts.name, mode, kind, sample);
           }};
@@ -235,7 +235,8 @@ void BenchRun::check_outcome(const BenchWorkload& workload, const RequestSubject
   }
 }
 
-void BenchRun::note(const std::string& workload, std::size_t mode, RunKind kind, Sample& sample) {
+void BenchRun::note(const std::string& workload, std::size_t mode, RunKind kind,
+                    RunSample& sample) {
   sample.gpu = gpus_.read(mode);
   if (samples_) samples_->write(sample_json(workload, modes_[mode].name, kind, sample));
   progress_.update(++n_runs_, 0, std::nullopt);

@@ -12,7 +12,7 @@ namespace {
 /// the evaluator asks again in smaller passes.
 class WatchedEngine : public Engine {
  public:
-  WatchedEngine(Engine& engine, Sample& sample) : engine_(engine), sample_(sample) {}
+  WatchedEngine(Engine& engine, RunSample& sample) : engine_(engine), sample_(sample) {}
 
   std::vector<VisionRowsPtr> vision(std::span<const ImagePatches> images,
                                     StageTimes& times) override {
@@ -38,13 +38,13 @@ class WatchedEngine : public Engine {
   }
 
   Engine& engine_;
-  Sample& sample_;
+  RunSample& sample_;
 };
 
 }  // namespace
 
-Sample RequestSubject::run(Outputs& outputs) {
-  Sample sample;
+RunSample RequestSubject::run(Outputs& outputs) {
+  RunSample sample;
   WatchedEngine engine(engine_, sample);
   std::vector<RequestResult> results;
   results.reserve(requests_.size());
@@ -78,7 +78,7 @@ Sample RequestSubject::run(Outputs& outputs) {
   return sample;
 }
 
-void RequestSubject::take(const RequestResult& result, const std::string& id, Sample& sample,
+void RequestSubject::take(const RequestResult& result, const std::string& id, RunSample& sample,
                           Outputs& outputs) {
   for (std::size_t i = 0; i < kStages; ++i) {
     sample.stages.stage_ms[i] += result.times.stage_ms[i];

@@ -33,7 +33,7 @@ class RequestSubject : public Subject {
 
   /// Timed: from the first request's bytes in memory to the last answer's line. Error(kDevice) of
   /// the engine passes through.
-  Sample run(Outputs& outputs) override;
+  RunSample run(Outputs& outputs) override;
 
   /// Of the last run: tokens of all prompts, questions answered, requests refused, and why the
   /// first of them was.
@@ -43,7 +43,8 @@ class RequestSubject : public Subject {
   const std::string& first_refusal() const { return first_refusal_; }
 
  private:
-  void take(const RequestResult& result, const std::string& id, Sample& sample, Outputs& outputs);
+  void take(const RequestResult& result, const std::string& id, RunSample& sample,
+            Outputs& outputs);
 
   const Encoder& encoder_;
   Engine& engine_;

@@ -101,10 +101,10 @@ class Doubts {
     clocks(where, series.samples);
   }
 
-  void throttling(const std::string& where, const std::vector<Sample>& samples) {
+  void throttling(const std::string& where, const std::vector<RunSample>& samples) {
     std::size_t n_throttled = 0;
     std::uint64_t reasons = 0;
-    for (const Sample& sample : samples) {
+    for (const RunSample& sample : samples) {
       const std::uint64_t seen = slowing(sample);
       reasons |= seen;
       if (seen != 0) ++n_throttled;
@@ -120,15 +120,15 @@ class Doubts {
         names);
   }
 
-  static std::uint64_t slowing(const Sample& sample) {
+  static std::uint64_t slowing(const RunSample& sample) {
     std::uint64_t mask = 0;
     for (const ThrottleReason& reason : kThrottleReasons) mask |= reason.bit;
     return sample.gpu ? sample.gpu->throttle_reasons & mask : 0;
   }
 
-  void clocks(const std::string& where, const std::vector<Sample>& samples) {
+  void clocks(const std::string& where, const std::vector<RunSample>& samples) {
     unsigned low = 0, high = 0;
-    for (const Sample& sample : samples) {
+    for (const RunSample& sample : samples) {
       if (!sample.gpu || sample.gpu->sm_mhz == 0) continue;
       low = low == 0 ? sample.gpu->sm_mhz : std::min(low, sample.gpu->sm_mhz);
       high = std::max(high, sample.gpu->sm_mhz);

@@ -35,7 +35,7 @@ class Measurement {
     stopped_ = stopped_ || hooks_.stop();
     if (stopped_) return;
     Outputs outputs;
-    Sample sample = modes_[mode]->run(outputs);
+    RunSample sample = modes_[mode]->run(outputs);
     hooks_.after_run(mode, kind, sample);
     Series& series = series_[mode];
     if (mode == 0 && kind == RunKind::kFirst) reference_ = outputs;
@@ -55,15 +55,15 @@ class Measurement {
   bool stopped_ = false;
 };
 
-std::vector<double> times(const Series& series, double Sample::*member) {
+std::vector<double> times(const Series& series, double RunSample::*member) {
   std::vector<double> values;
-  for (const Sample& sample : series.samples) values.push_back(sample.*member);
+  for (const RunSample& sample : series.samples) values.push_back(sample.*member);
   return values;
 }
 
 }  // namespace
 
-double Sample::other_ms() const {
+double RunSample::other_ms() const {
   return total_ms - std::accumulate(stages.stage_ms.begin(), stages.stage_ms.end(), 0.0);
 }
 
@@ -73,11 +73,11 @@ std::vector<Series> measure(std::span<Subject* const> modes, const MeasureLimits
 }
 
 std::vector<double> total_times(const Series& series) {
-  return times(series, &Sample::total_ms);
+  return times(series, &RunSample::total_ms);
 }
 
 std::vector<double> engine_times(const Series& series) {
-  return times(series, &Sample::engine_ms);
+  return times(series, &RunSample::engine_ms);
 }
 
 }  // namespace jemm

@@ -24,7 +24,7 @@ struct GpuState {
 };
 
 /// One timed run.
-struct Sample {
+struct RunSample {
   double total_ms = 0;   ///< from the requests' bytes to the answers' lines
   double engine_ms = 0;  ///< of it, in Engine::vision and Engine::forward
   StageTimes stages;
@@ -40,7 +40,7 @@ class Subject {
  public:
   virtual ~Subject() = default;
   /// Runs it once. `outputs` is filled outside the timed part.
-  virtual Sample run(Outputs& outputs) = 0;
+  virtual RunSample run(Outputs& outputs) = 0;
 };
 
 struct MeasureLimits {
@@ -58,13 +58,13 @@ enum class RunKind { kFirst, kWarmUp, kMeasured };
 struct MeasureHooks {
   std::function<double()> now_s;
   std::function<bool()> stop;  ///< asked before each run: what is unfinished stays so
-  std::function<void(std::size_t mode, RunKind kind, Sample& sample)> after_run;
+  std::function<void(std::size_t mode, RunKind kind, RunSample& sample)> after_run;
 };
 
 /// What became of one mode.
 struct Series {
-  Sample first;  ///< the first run of all, slow in its own ways
-  std::vector<Sample> samples;
+  RunSample first;  ///< the first run of all, slow in its own ways
+  std::vector<RunSample> samples;
   Drift drift;      ///< the largest of all runs, warm-up included, against the first of mode 0
   Outputs answers;  ///< of the first run: first_answers
 };

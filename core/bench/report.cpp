@@ -10,7 +10,7 @@ double idle_share(const Series& series) {
 StageMeans stage_means(const Series& series) {
   StageMeans means;
   const auto n = static_cast<double>(series.samples.size());
-  for (const Sample& sample : series.samples) {
+  for (const RunSample& sample : series.samples) {
     for (std::size_t i = 0; i < kStages; ++i) {
       means.stages.stage_ms[i] += sample.stages.stage_ms[i] / n;
     }

@@ -102,6 +102,6 @@ std::string bench_text(const BenchReport& report);
 std::string bench_json(const BenchReport& report);
 /// One JSON line with a line feed.
 std::string sample_json(const std::string& workload, const std::string& mode, RunKind kind,
-                        const Sample& sample);
+                        const RunSample& sample);
 
 }  // namespace jemm

@@ -153,7 +153,7 @@ std::string bench_json(const BenchReport& report) {
 }
 
 std::string sample_json(const std::string& workload, const std::string& mode, RunKind kind,
-                        const Sample& sample) {
+                        const RunSample& sample) {
   static constexpr const char* kKinds[] = {"first", "warmup", "measured"};
   Json json = {{"workload", workload},
                {"mode", mode},

@@ -64,7 +64,7 @@ Ratio ratio_of_medians(std::span<const double> a, std::span<const double> b) {
     resampled = resampled_a / resampled_median(sorted_b, random, counts);
   }
   std::sort(ratios.begin(), ratios.end());
-  ratio.interval = Interval{.low = quantile(ratios, 0.025), .high = quantile(ratios, 0.975)};
+  ratio.interval = RatioInterval{.low = quantile(ratios, 0.025), .high = quantile(ratios, 0.975)};
   return ratio;
 }
 

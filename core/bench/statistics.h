@@ -28,14 +28,14 @@ inline constexpr std::size_t kFewestForInterval = 5;
 /// resamples (percentile bootstrap); none below kFewestForInterval values on a side. The resamples
 /// are drawn from a fixed seed: equal values give equal intervals. a, b: at least one positive
 /// value each.
-struct Interval {
+struct RatioInterval {
   double low = 0, high = 0;
 
   bool holds(double value) const { return low <= value && value <= high; }
 };
 struct Ratio {
   double value = 0;
-  std::optional<Interval> interval;
+  std::optional<RatioInterval> interval;
 };
 Ratio ratio_of_medians(std::span<const double> a, std::span<const double> b);
 

@@ -88,7 +88,7 @@ struct Pair {
     result.modes = measure(subjects, {.seconds = 0, .n_runs = 4, .n_warm_up = 0},
                            {.now_s = [] { return 0.0; },
                             .stop = [] { return false; },
-                            .after_run = [](std::size_t, RunKind, Sample&) {}});
+                            .after_run = [](std::size_t, RunKind, RunSample&) {}});
     return result;
   }
 };
@@ -158,7 +158,7 @@ TEST_CASE("engine, stages and total of a run; what was computed") {
   Pair pair;
   RequestSubject subject(pair.encoder, pair.a, pair.decision, {}, pair.requests);
   Outputs outputs;
-  const Sample sample = subject.run(outputs);
+  const RunSample sample = subject.run(outputs);
   CHECK(sample.engine_ms >= 30);
   CHECK(sample.total_ms > sample.engine_ms);
   CHECK(std::abs(sample.other_ms()) < 0.02 * sample.total_ms);

@@ -22,7 +22,7 @@ BaselineComparison compare(const BenchReport& now, const BenchReport& then) {
 
 BenchReport slower(double factor) {
   BenchReport report = sample_report();
-  for (Sample& sample : report.results[0].modes[1].samples) sample.total_ms *= factor;
+  for (RunSample& sample : report.results[0].modes[1].samples) sample.total_ms *= factor;
   return report;
 }
 

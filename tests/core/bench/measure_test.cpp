@@ -27,12 +27,12 @@ struct Bench {
 
     Fake(Bench& owner, char letter, double takes_ms) : bench(owner), name(letter), ms(takes_ms) {}
 
-    Sample run(Outputs& outputs) override {
+    RunSample run(Outputs& outputs) override {
       bench.order += name;
       bench.now_s += ms / 1000;
       const double p = n_runs++ == faulty_run ? 0.1 : probability;
       outputs = {{"request 1, question q", "", {p, 1 - p}}};
-      Sample sample{.total_ms = ms, .engine_ms = ms / 2, .stages = {}, .work = {}, .gpu = {}};
+      RunSample sample{.total_ms = ms, .engine_ms = ms / 2, .stages = {}, .work = {}, .gpu = {}};
       sample.stages[Stage::kText] = ms * 0.99;
       return sample;
     }
@@ -45,7 +45,7 @@ struct Bench {
         {.now_s = [this] { return now_s; },
          .stop = [this] { return static_cast<int>(order.size()) == stop_after; },
          .after_run = [this](std::size_t, RunKind kind,
-                             Sample&) { kinds += "fwm"[static_cast<int>(kind)]; }});
+                             RunSample&) { kinds += "fwm"[static_cast<int>(kind)]; }});
   }
 };
 

@@ -86,7 +86,7 @@ TEST_CASE("every doubt has its cause") {
   CHECK(doubt(report) == "100 tokens, precision=fp32: wide spread, p90 is 1.50 times p10");
 
   report = sample_report();
-  for (Sample& sample : report.results[0].modes[0].samples) sample.stages[Stage::kText] -= 0.5;
+  for (RunSample& sample : report.results[0].modes[0].samples) sample.stages[Stage::kText] -= 0.5;
   CHECK(doubt(report) == "100 tokens, precision=fp32: 2.5 % of the time is in no stage");
 
   report = sample_report();
@@ -151,7 +151,7 @@ TEST_CASE("weights that are shared have no time of their own") {
 
 TEST_CASE("the GPU's line has the state of the GPU that it names") {
   BenchReport report = sample_report();
-  for (Sample& sample : report.results[0].modes[1].samples) sample.gpu->sm_mhz = 1111;
+  for (RunSample& sample : report.results[0].modes[1].samples) sample.gpu->sm_mhz = 1111;
   CHECK(says(bench_text(report), "Some GPU, driver 580.1; at the end SM 1900 of 1980 MHz"));
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("the JSON says the same") {
 }
 
 TEST_CASE("a sample is a line of JSON") {
-  const Sample sample = sample_report().results[0].modes[0].samples[0];
+  const RunSample sample = sample_report().results[0].modes[0].samples[0];
   const std::string line = sample_json("100 tokens", "b", RunKind::kWarmUp, sample);
   CHECK(line.find('\n') == line.size() - 1);
   const auto json = nlohmann::json::parse(line);

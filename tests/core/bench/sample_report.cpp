@@ -4,15 +4,15 @@ namespace jemm::testing {
 namespace {
 
 Series series_of(double ms) {
-  Sample sample{.total_ms = ms,
-                .engine_ms = 0.75 * ms,
-                .stages = {},
-                .work = {.pass_rows = {100}},
-                .gpu = GpuState{.sm_mhz = 1900,
-                                .memory_mhz = 3200,
-                                .celsius = 40,
-                                .watts = 500,
-                                .used_bytes = 50'000'000'000}};
+  RunSample sample{.total_ms = ms,
+                   .engine_ms = 0.75 * ms,
+                   .stages = {},
+                   .work = {.pass_rows = {100}},
+                   .gpu = GpuState{.sm_mhz = 1900,
+                                   .memory_mhz = 3200,
+                                   .celsius = 40,
+                                   .watts = 500,
+                                   .used_bytes = 50'000'000'000}};
   sample.stages[Stage::kTokenize] = 0.25 * ms;
   sample.stages[Stage::kText] = 0.75 * ms;
   Series series{.first = sample, .samples = {}, .drift = {}, .answers = {}};
