@@ -6,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "gpu/kernels/fill.h"
 
 namespace jemm::gpu {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;  // more than the H200's cache
 
 void blas_check(cublasStatus_t status, std::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -65,6 +66,7 @@ Described::Described(const Product& p, std::int64_t rows) : product(p), n_rows(r
 
 BlasLt::BlasLt() : workspace_(kWorkspaceBytes, "the workspace of products") {
   blas_check(cublasLtCreate(&handle_), "starting cuBLASLt");
+  cuda_check(cudaMemset(workspace_.data(), 0, workspace_.size()), "clearing device memory");
 }
 BlasLt::~BlasLt() {
   cublasLtDestroy(handle_);
@@ -124,7 +126,7 @@ void BlasLt::run(const Described& described, const cublasLtMatmulAlgo_t& algorit
 }
 
 void BlasLt::flush_cache(const Stream& stream) const {
-  fill_zero(workspace_.data(), workspace_.size(), stream);
+  read_through(workspace_.data(), static_cast<std::int64_t>(workspace_.size()), stream.get());
 }
 
 }  // namespace jemm::gpu

@@ -59,7 +59,7 @@ class BlasLt {
   void run(const Described& described, const cublasLtMatmulAlgo_t& algorithm,
            const Operands& operands, const Stream& stream) const;
 
-  /// Overwrites the workspace, which holds more than the device's cache.
+  /// Reads the whole workspace, so that the cache holds little else.
   void flush_cache(const Stream& stream) const;
 
  private:

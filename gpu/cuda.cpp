@@ -56,6 +56,18 @@ double Event::milliseconds_since(const Event& start) const {
   return static_cast<double>(ms);
 }
 
+namespace {
+
+std::string memory_message(std::size_t n_wanted, std::string_view what, std::string_view why,
+                           std::size_t n_free, std::size_t n_total) {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  return fmt::format("{:.2f} GiB of device memory for {}: {} ({:.2f} of {:.2f} GiB are free)",
+                     static_cast<double>(n_wanted) / kGib, what, why,
+                     static_cast<double>(n_free) / kGib, static_cast<double>(n_total) / kGib);
+}
+
+}  // namespace
+
 DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) {
   if (size == 0) return;
   void* data = nullptr;
@@ -64,11 +76,8 @@ DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) 
     cudaGetLastError();
     std::size_t n_free = 0, n_total = 0;
     cudaMemGetInfo(&n_free, &n_total);
-    constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
     const std::string message =
-        fmt::format("{:.2f} GiB of device memory for {}: {} ({:.2f} of {:.2f} GiB are free)",
-                    static_cast<double>(size) / kGib, what, cudaGetErrorString(status),
-                    static_cast<double>(n_free) / kGib, static_cast<double>(n_total) / kGib);
+        memory_message(size, what, cudaGetErrorString(status), n_free, n_total);
     if (status == cudaErrorMemoryAllocation) throw OutOfMemory(message);
     throw Error(ErrorKind::kDevice, message);
   }
@@ -76,6 +85,14 @@ DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) 
 }
 DeviceBytes::~DeviceBytes() {
   if (data_ != nullptr) cudaFree(data_);
+}
+
+void check_free_memory(std::size_t n_wanted, std::size_t n_freed, std::string_view what) {
+  std::size_t n_free = 0, n_total = 0;
+  cuda_check(cudaMemGetInfo(&n_free, &n_total), "asking for the free memory");
+  if (n_wanted > n_free + n_freed) {
+    throw OutOfMemory(memory_message(n_wanted, what, "out of memory", n_free + n_freed, n_total));
+  }
 }
 
 PinnedBytes::PinnedBytes(std::size_t size) : size_(size) {

@@ -77,6 +77,10 @@ class DeviceBytes {
   std::size_t size_ = 0;
 };
 
+/// Throws OutOfMemory when the device could not give `n_wanted` bytes after `n_freed` of them have
+/// been given back.
+void check_free_memory(std::size_t n_wanted, std::size_t n_freed, std::string_view what);
+
 /// An array of T in device memory that grows, never shrinks, and forgets its values when it grows.
 template <typename T>
 class DeviceArray {

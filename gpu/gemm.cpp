@@ -100,7 +100,7 @@ struct Gemms::Impl {
         return algorithm;
       }
     }
-    const auto algorithm = find_fastest(blas, trials, sums, stream).algorithm;
+    const auto algorithm = find_fastest(blas, trials, sums, stream);
     cache.put(key, std::bit_cast<AlgorithmBytes>(algorithm));
     return algorithm;
   }

@@ -117,8 +117,8 @@ std::map<Product, std::int64_t> text_products(const TextConfig& c) {
 
 }  // namespace
 
-Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
-                     const Stream& stream) {
+cublasLtMatmulAlgo_t find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
+                                  const Stream& stream) {
   std::vector<Candidate> candidates = candidates_for(blas, trials, sums);
   Stopwatch stopwatch(stream);
   const auto start = std::chrono::steady_clock::now();
@@ -138,12 +138,15 @@ Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sum
   sort_by_score(candidates);
   candidates.resize(std::min(candidates.size(), kFinalists));
   std::erase_if(candidates, [](const Candidate& c) { return c.score == kNever; });
-  if (candidates.empty()) fail(ErrorKind::kDevice, "cuBLASLt refuses what it proposes");
+  if (candidates.empty()) {
+    stream.synchronize("a search for algorithms");  // says so when the device is lost
+    fail(ErrorKind::kDevice, "cuBLASLt refuses all that it proposes");
+  }
   for (int round = 0; round < kFinalRounds; ++round) {
     for (Candidate& candidate : candidates) measure(blas, trials, candidate, stopwatch);
   }
   sort_by_score(candidates);
-  return {candidates.front().algorithm, candidates.front().ms.front()};
+  return candidates.front().algorithm;
 }
 
 double floor_ms(const TextConfig& config, std::int64_t n_rows, const Stream& stream) {
@@ -160,7 +163,7 @@ double floor_ms(const TextConfig& config, std::int64_t n_rows, const Stream& str
     const auto y = some_values(n_rows * product.n_out, 3, stream);
     const Described described(product, n_rows);
     const Trial trial{&described, {.x = x.data(), .w = w.data(), .y = y.data()}};
-    const auto algorithm = find_fastest(blas, {&trial, 1}, Sums::kSplit, stream).algorithm;
+    const auto algorithm = find_fastest(blas, {&trial, 1}, Sums::kSplit, stream);
     double best = kNever;
     for (int round = 0; round < kFinalRounds; ++round) {
       start.record(stream);

@@ -38,7 +38,12 @@ PassGraphs::Graph PassGraphs::record(const Stream& stream, const std::function<v
   Capture capture(stream);
   enqueue();
   cudaGraphExec_t graph = nullptr;
-  cuda_check(cudaGraphInstantiate(&graph, capture.end(), 0), "making a graph of a pass");
+  const cudaError_t status = cudaGraphInstantiate(&graph, capture.end(), 0);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  cuda_check(status, "making a graph of a pass");
   return Graph(graph);
 }
 
@@ -51,7 +56,11 @@ void PassGraphs::run(const DevicePass& pass, const Stream& stream,
     return;
   }
   if (*graph == nullptr) *graph = record(stream, enqueue);
-  cuda_check(cudaGraphLaunch(graph->get(), stream.get()), "launching a pass");
+  if (*graph == nullptr) {
+    enqueue();
+  } else {
+    cuda_check(cudaGraphLaunch(graph->get(), stream.get()), "launching a pass");
+  }
 }
 
 }  // namespace jemm::gpu

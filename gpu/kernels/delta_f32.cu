@@ -71,7 +71,9 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<std::int64_t>(chunk.row_begin) * args.n_value_heads + place.head;
   load_tile<kHead>(rows + place.q, place.stride, chunk.n_rows, args.key_dim, shared.q, kRowStride);
   load_tile<kHead>(rows + place.k, place.stride, chunk.n_rows, args.key_dim, shared.k, kRowStride);
-  if (threadIdx.x < 32) load_gates(args, chunk, place.head, a, b, shared.gates);
+  if (threadIdx.x < 32) {
+    fill_gates(args, chunk, place.head, read_gates(args, chunk, place.head, a, b), shared.gates);
+  }
   __syncthreads();
 
   // Scores: a warp takes 16 rows and 32 columns of both.
@@ -90,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int i = row0 + lane.g + e / 2 * 8, j = column0 + 8 * n + 2 * lane.t + e % 2;
-      const float decay = j <= i ? expf(difference(gates.cumulated[i], gates.cumulated[j])) : 0.0f;
+      const float decay = j <= i ? exp2f(difference(gates.cumulated[i], gates.cumulated[j])) : 0.0f;
       shared.below[j * kScoreStride + i] = j < i ? below[n][e] * decay * gates.beta[i] : 0.0f;
       if (i < chunk.n_rows) {
         args.ahead[(first + static_cast<std::int64_t>(i) * args.n_value_heads) * kChunk + j] =
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   if (column >= width) return;
   float* x = (is_value ? shared.q : shared.k) + column;
   for (int i = 0; i < kChunk; ++i) {
-    x[i * kRowStride] *= is_value ? gates.beta[i] : gates.from_start[i] * gates.beta[i];
+    x[i * kRowStride] *= is_value ? gates.beta[i] : gates.key_factor[i];
   }
   solve_column(shared.below, x);
   float* solved = (is_value ? args.solved_v : args.solved_k) + first * width + column;

@@ -74,7 +74,7 @@ void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std
 /// c = silu(sum_j taps[j] x[row j of the last W of the chain]); queries and keys are then divided
 /// by sqrt(sum over the head of c^2 + 1e-6). x [rows, >= conv_dim], y [rows, conv_dim].
 /// previous [rows, W - 1]: the packed rows W - 1, ..., 1 places before, -1 before the chain's
-/// start.
+/// start. W is at most 4, heads at most kMaxDeltaHead wide here and in gated_norm.
 struct ConvArgs {
   std::int64_t n_rows = 0, x_stride = 0;
   std::int32_t n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0;  // Hk Hv Dk Dv
@@ -125,7 +125,7 @@ struct DeltaArgs {
   const DeltaChunk* chunks = nullptr;
   T* solved_v = nullptr;    // [rows, Hv, Dv] V'
   T* solved_k = nullptr;    // [rows, Hv, Dk] K'
-  T* ahead = nullptr;       // [rows, Hv, 64]
+  T* ahead = nullptr;       // [rows, Hv, 64]; BF16 leaves blocks of 16 above the diagonal alone
   float* decays = nullptr;  // [rows, Hv, 2] exp(c_i), exp(c_last - c_i)
   float* states = nullptr;  // [slots, Hv, Dk, Dv]
 };
