@@ -45,6 +45,9 @@ enum class Sums {
   kSplit,  ///< or in parts, which are added in a fixed order
 };
 
+/// Whether an algorithm, of which nothing else need be known, splits no sum.
+bool is_whole(const cublasLtMatmulAlgo_t& algorithm);
+
 class BlasLt {
  public:
   BlasLt();

@@ -10,8 +10,10 @@ namespace jemm::gpu {
 void cuda_check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // so that a later check does not report this one again
-  fail(ErrorKind::kDevice, "{}: {} ({})", what, cudaGetErrorString(status),
-       cudaGetErrorName(status));
+  const std::string message =
+      fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(message);
+  throw Error(ErrorKind::kDevice, message);
 }
 
 void check_launch(std::string_view kernel) {
@@ -22,6 +24,12 @@ void check_limit(std::string_view what, std::int64_t value, std::int64_t limit) 
   if (value > limit) {
     fail(ErrorKind::kDevice, "{} of {}: the CUDA engine holds at most {}", what, value, limit);
   }
+}
+
+int current_device() {
+  int device = 0;
+  cuda_check(cudaGetDevice(&device), "asking for the device");
+  return device;
 }
 
 Stream::Stream() {
@@ -46,9 +54,6 @@ void Event::record(const Stream& stream) const {
 }
 void Event::wait() const {
   cuda_check(cudaEventSynchronize(event_), "waiting for the device");
-}
-void Event::wait_in(const Stream& stream) const {
-  cuda_check(cudaStreamWaitEvent(stream.get(), event_, 0), "making a stream wait");
 }
 double Event::milliseconds_since(const Event& start) const {
   float ms = 0;

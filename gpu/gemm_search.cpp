@@ -22,12 +22,6 @@ constexpr int kFinalRounds = 4;
 constexpr std::chrono::seconds kPatience(5);  // no further proposal is tried after that
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-struct Candidate {
-  cublasLtMatmulAlgo_t algorithm{};
-  std::vector<double> ms;  // the least, by trial
-  double score = 0;
-};
-
 class Stopwatch {
  public:
   explicit Stopwatch(const Stream& stream) : stream_(stream) {}
@@ -53,19 +47,6 @@ void measure(const BlasLt& blas, std::span<const Trial> trials, Candidate& candi
     candidate.ms[i] =
         std::min(candidate.ms[i], stopwatch.cold_ms(blas, trials[i], candidate.algorithm));
   }
-}
-
-void sort_by_score(std::vector<Candidate>& candidates) {
-  std::vector<double> best(candidates.front().ms.size(), kNever);
-  for (const Candidate& c : candidates) {
-    for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], c.ms[i]);
-  }
-  for (Candidate& c : candidates) {
-    c.score = 0;
-    for (std::size_t i = 0; i < best.size(); ++i) c.score += c.ms[i] / best[i];
-  }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
 }
 
 std::vector<Candidate> candidates_for(const BlasLt& blas, std::span<const Trial> trials,
@@ -117,6 +98,24 @@ std::map<Product, std::int64_t> text_products(const TextConfig& c) {
 
 }  // namespace
 
+void rank(std::vector<Candidate>& candidates) {
+  std::erase_if(candidates, [](const Candidate& c) {
+    return !std::all_of(c.ms.begin(), c.ms.end(), [](double ms) { return ms > 0 && ms < kNever; });
+  });
+  if (candidates.empty()) return;
+  std::vector<double> best(candidates.front().ms.size(), kNever);
+  for (const Candidate& c : candidates) {
+    for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], c.ms[i]);
+  }
+  const auto score = [&best](const Candidate& c) {
+    double sum = 0;
+    for (std::size_t i = 0; i < best.size(); ++i) sum += c.ms[i] / best[i];
+    return sum;
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&score](const auto& a, const auto& b) { return score(a) < score(b); });
+}
+
 cublasLtMatmulAlgo_t find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
                                   const Stream& stream) {
   std::vector<Candidate> candidates = candidates_for(blas, trials, sums);
@@ -134,18 +133,16 @@ cublasLtMatmulAlgo_t find_fastest(const BlasLt& blas, std::span<const Trial> tri
     } catch (const Error&) {  // proposed, but refused: it is never the fastest
     }
   }
-  candidates.resize(n_tried);
-  sort_by_score(candidates);
-  candidates.resize(std::min(candidates.size(), kFinalists));
-  std::erase_if(candidates, [](const Candidate& c) { return c.score == kNever; });
+  rank(candidates);
   if (candidates.empty()) {
     stream.synchronize("a search for algorithms");  // says so when the device is lost
     fail(ErrorKind::kDevice, "cuBLASLt refuses all that it proposes");
   }
+  candidates.resize(std::min(candidates.size(), kFinalists));
   for (int round = 0; round < kFinalRounds; ++round) {
     for (Candidate& candidate : candidates) measure(blas, trials, candidate, stopwatch);
   }
-  sort_by_score(candidates);
+  rank(candidates);
   return candidates.front().algorithm;
 }
 

@@ -15,6 +15,15 @@ struct Trial {
   Operands operands;
 };
 
+/// An algorithm and its least time by trial: infinite where it was refused.
+struct Candidate {
+  cublasLtMatmulAlgo_t algorithm{};
+  std::vector<double> ms;
+};
+/// Takes out what some trial has no time of, sorts the rest by the sum of its times as multiples of
+/// the trials' best.
+void rank(std::vector<Candidate>& candidates);
+
 /// Of what the library proposes for any of the trials, all of one weight, and accepts for all of
 /// them, that with the least sum over the trials of its time as a multiple of the trial's best.
 /// Takes some 0.1 s at the most a trial and GB of weight and rows; waits for the device. Throws

@@ -14,7 +14,9 @@ class Capture {
                "recording a pass");
   }
   ~Capture() {
-    if (!ended_) cudaStreamEndCapture(stream_.get(), &graph_);
+    if (!ended_ && cudaStreamEndCapture(stream_.get(), &graph_) != cudaSuccess) {
+      cudaGetLastError();  // the error that ended it is under way
+    }
     if (graph_ != nullptr) cudaGraphDestroy(graph_);
   }
   Capture(const Capture&) = delete;

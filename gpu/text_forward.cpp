@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include <cuda_bf16.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include "engine/stages.h"
+#include "gpu/reserve.h"
 
 namespace jemm::gpu {
 namespace {
@@ -77,7 +77,6 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   const std::int64_t query_width = c.n_heads * c.head_dim, kv_width = c.n_kv_heads * c.head_dim;
   const std::int64_t mixed = std::max(c.value_dim(), query_width);
   const std::int64_t head_states = rows * c.n_value_heads;
-  // All or nothing: what a pass too large has taken before memory ran out, no other would need.
   const auto each = [&](const auto& visit) {
     visit(x_, rows * c.hidden_size);
     visit(normed_, most * c.hidden_size);
@@ -97,21 +96,13 @@ void TextForward<T>::reserve(const DevicePass& pass) {
     visit(solved_k_, head_states * c.key_head_dim);
     visit(ahead_, head_states * kDeltaChunk);
     visit(decays_, head_states * 2);
-    visit(states_, pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim,
-          "recurrent states");
+    visit(states_, pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim);
     visit(logits_, pass.n_reads * 32);
   };
-  std::size_t n_wanted = 0, n_freed = 0;
-  each([&](const auto& array, std::int64_t n, std::string_view = {}) {
-    if (n <= array.capacity()) return;
-    n_wanted += static_cast<std::size_t>(n) * sizeof(*array.data());
-    n_freed += array.size_bytes();
-  });
-  if (n_wanted == 0) return;
-  check_free_memory(n_wanted, n_freed, "activations");
-  graphs_.clear();  // they hold the old addresses
-  each([](auto& array, std::int64_t n, std::string_view what = "activations") {
-    array.reserve(n, what);
+  reserve_together("activations", each, [&](std::size_t n_wanted, std::size_t n_freed) {
+    check_free_memory(n_wanted, n_freed, "activations");
+    stream_.synchronize("the text layers");
+    graphs_.clear();  // they hold the old addresses
   });
 }
 

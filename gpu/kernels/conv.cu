@@ -20,12 +20,6 @@ constexpr int kMaxWidth = 4;                 // taps
 constexpr int kBefore = kMaxWidth - 1;       // inputs before a row that it sees
 constexpr int kConvRows = 8, kNormRows = 4;  // of a strip
 
-// Neighbouring channels of one row as they are stored.
-template <typename T, int kEach>
-struct alignas(kEach * sizeof(T) < 16 ? kEach * sizeof(T) : 16) Stored {
-  T x[kEach];
-};
-
 // The channels of a head that a lane holds, kMaxHead / kEach lanes a head. kAligned: they are all
 // there or none, and in memory at a multiple of their size (16 bytes at the most).
 template <int kEach, bool kAligned>
@@ -37,14 +31,14 @@ struct Channels {
         n(min(max(width - first, 0), kEach)) {}
 
   template <typename T>
-  __device__ Stored<T, kEach> load(const T* head) const {
-    Stored<T, kEach> to = {};
+  __device__ Pack<T, kEach> load(const T* head) const {
+    Pack<T, kEach> to = {};
     if constexpr (kAligned) {
-      if (n > 0) to = *reinterpret_cast<const Stored<T, kEach>*>(head + first);
+      if (n > 0) to = load_pack<T, kEach>(head + first);
     } else {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        if (i < n) to.x[i] = head[first + i];
+        if (i < n) to.at[i] = head[first + i];
       }
     }
     return to;
@@ -52,15 +46,15 @@ struct Channels {
 
   template <typename T>
   __device__ void store(const float (&x)[kEach], T* head) const {
-    Stored<T, kEach> from;
+    Pack<T, kEach> from;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) from.x[i] = from_float<T>(x[i]);
+    for (int i = 0; i < kEach; ++i) from.at[i] = from_float<T>(x[i]);
     if constexpr (kAligned) {
-      if (n > 0) *reinterpret_cast<Stored<T, kEach>*>(head + first) = from;
+      if (n > 0) store_pack(head + first, from);
     } else {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        if (i < n) head[first + i] = from.x[i];
+        if (i < n) head[first + i] = from.at[i];
       }
     }
   }
@@ -109,7 +103,7 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
   y += begin;
 
   // The strip's rows behind those before it, which are mostly what its first rows see.
-  Stored<T, kConvEach> inputs[kBefore + kConvRows];
+  Pack<T, kConvEach> inputs[kBefore + kConvRows];
 #pragma unroll
   for (int r = 0; r < kBefore + kConvRows; ++r) {
     const std::int64_t row = strip.row0 + min(r - kBefore, strip.n - 1);
@@ -127,17 +121,17 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
   float taps[kMaxWidth][kConvEach], before[kBefore][kConvEach];
 #pragma unroll
   for (int j = 0; j < kMaxWidth; ++j) {
-    Stored<float, kConvEach> tap = {};
+    Pack<float, kConvEach> tap = {};
     if (j >= lacking) {
       tap = channels.load(args.taps + static_cast<std::int64_t>(j - lacking) * n_channels + begin);
     }
 #pragma unroll
-    for (int i = 0; i < kConvEach; ++i) taps[j][i] = tap.x[i];
+    for (int i = 0; i < kConvEach; ++i) taps[j][i] = tap.at[i];
   }
 #pragma unroll
   for (int j = 0; j < kBefore; ++j) {
 #pragma unroll
-    for (int i = 0; i < kConvEach; ++i) before[j][i] = to_float(inputs[j].x[i]);
+    for (int i = 0; i < kConvEach; ++i) before[j][i] = to_float(inputs[j].at[i]);
   }
 
 #pragma unroll
@@ -151,14 +145,14 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
         const std::int64_t from = j < lacking ? -1 : args.previous[row * n_before + j - lacking];
         const auto input = channels.load(x + max(from, std::int64_t{0}) * args.x_stride);
 #pragma unroll
-        for (int i = 0; i < kConvEach; ++i) before[j][i] = from < 0 ? 0.0f : to_float(input.x[i]);
+        for (int i = 0; i < kConvEach; ++i) before[j][i] = from < 0 ? 0.0f : to_float(input.at[i]);
       }
     }
     float c[kConvEach];
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kConvEach; ++i) {
-      const float now = to_float(inputs[kBefore + r].x[i]);
+      const float now = to_float(inputs[kBefore + r].at[i]);
       c[i] = 0;
 #pragma unroll
       for (int j = 0; j < kBefore; ++j) {
@@ -190,7 +184,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   const Channels<kNormEach, kAligned> channels(width);
   constexpr int kAtOnce = 32 / channels.kLanes;  // rows
   const int own = static_cast<int>(threadIdx.x) % 32 / channels.kLanes;
-  Stored<T, kNormEach> values[kNormRows / kAtOnce], gates[kNormRows / kAtOnce];
+  Pack<T, kNormEach> values[kNormRows / kAtOnce], gates[kNormRows / kAtOnce];
 #pragma unroll
   for (int r = 0; r < kNormRows / kAtOnce; ++r) {
     const std::int64_t row = strip.row0 + min(r * kAtOnce + own, strip.n - 1);
@@ -204,13 +198,13 @@ __global__ void __launch_bounds__(32 * kWarps)
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kNormEach; ++i) {
-      v[i] = to_float(values[r].x[i]);
+      v[i] = to_float(values[r].at[i]);
       sum += v[i] * v[i];
     }
     const float inverse = inverse_root<T>(channels.sum(sum) / static_cast<float>(width) + eps);
 #pragma unroll
     for (int i = 0; i < kNormEach; ++i) {
-      v[i] = v[i] * inverse * factors.x[i] * silu_for<T>(to_float(gates[r].x[i]));
+      v[i] = v[i] * inverse * factors.at[i] * silu_for<T>(to_float(gates[r].at[i]));
     }
     const int row = r * kAtOnce + own;
     if (row < strip.n) {

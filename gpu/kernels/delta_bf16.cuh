@@ -71,17 +71,10 @@ __device__ inline void copy_tile(const bf16* from, int stride, int n_rows, int w
   to += row * to_stride + column;
   if (is_aligned(from, stride, width)) {
     from += row * stride + column;
-    const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+    const std::uint32_t target = shared_address(to);
 #pragma unroll
     for (int i = 0; i < kChunk; i += kStep) {
-      asm volatile(
-          "{\n"
-          ".reg .pred zero;\n"
-          "setp.ge.s32 zero, %2, %3;\n"
-          "cp.async.cg.shared.global [%0], [%1], 16, zero;\n"
-          "}" ::"r"(target + 2 * i * to_stride),
-          "l"(from + i * stride), "r"(row + i), "r"(end)
-          : "memory");
+      copy_16_unless(row + i >= end, target + 2 * i * to_stride, from + i * stride);
     }
     return;
   }

@@ -135,7 +135,8 @@ struct ScanShared {
   alignas(16) float u[kChunk * kSliceStride];
   float2 decays[kChunk];
 };
-static_assert(sizeof(ScanShared) <= 160 * 1024, "shared memory of sm_80");
+static_assert(sizeof(ScanShared) == delta_shared_bytes(sizeof(float)));
+static_assert(sizeof(PrepareShared) <= sizeof(ScanShared));
 constexpr int kSliceStride = ScanShared::kSliceStride;
 
 // The state's slice of a slot: move(its place in shared memory, in args.states, whether it is
@@ -259,7 +260,7 @@ void delta_prepare(const DeltaArgs<float>& args, std::int64_t n_chunks, const fl
                    const float* a, const float* b, StreamHandle stream) {
   if (n_chunks == 0) return;
   check_heads(args);
-  allow_shared(delta_prepare_kernel, sizeof(PrepareShared));
+  allow_shared(delta_prepare_kernel, sizeof(PrepareShared), "delta_prepare");
   const dim3 grid(static_cast<unsigned>(n_chunks), static_cast<unsigned>(args.n_value_heads));
   delta_prepare_kernel<<<grid, kThreads, sizeof(PrepareShared), stream>>>(args, qkv, a, b);
   check_launch("delta_prepare");
@@ -269,7 +270,7 @@ void delta_scan(const DeltaArgs<float>& args, const DeltaRun* runs, std::int64_t
                 const float* qkv, float* out, StreamHandle stream) {
   if (n_runs == 0) return;
   check_heads(args);
-  allow_shared(delta_scan_kernel, sizeof(ScanShared));
+  allow_shared(delta_scan_kernel, sizeof(ScanShared), "delta_scan");
   const dim3 grid(static_cast<unsigned>(n_runs), static_cast<unsigned>(args.n_value_heads),
                   static_cast<unsigned>((args.value_dim + kSlice - 1) / kSlice));
   delta_scan_kernel<<<grid, kThreads, sizeof(ScanShared), stream>>>(args, runs, qkv, out);

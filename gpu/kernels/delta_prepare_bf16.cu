@@ -26,6 +26,7 @@ struct Shared {
   alignas(16) float system[kChunk * kSystemStride];
   Gates gates;
 };
+static_assert(sizeof(Shared) <= delta_shared_bytes(sizeof(bf16)));
 constexpr int kSystem = Shared::kSystemStride;
 
 // A tile of accumulators to shared memory.
@@ -227,7 +228,7 @@ void delta_prepare(const DeltaArgs<bf16>& args, std::int64_t n_chunks, const bf1
   if (n_chunks == 0) return;
   check_heads(args);
   constexpr std::size_t kShared = sizeof(Shared);
-  allow_shared(delta_prepare_kernel, kShared);
+  allow_shared(delta_prepare_kernel, kShared, "delta_prepare");
   const dim3 grid(static_cast<unsigned>(n_chunks),
                   static_cast<unsigned>(args.n_value_heads / args.n_key_heads),
                   static_cast<unsigned>(args.n_key_heads));

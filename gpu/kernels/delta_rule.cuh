@@ -112,13 +112,6 @@ __device__ void fill_gates(const DeltaArgs<T>& args, const DeltaChunk& chunk, in
   }
 }
 
-template <typename Kernel>
-void allow_shared(Kernel* kernel, std::size_t bytes) {
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(bytes)),
-             "delta_rule");
-}
-
 template <typename T>
 void check_heads(const DeltaArgs<T>& args) {
   check_limit("a delta-rule key's width", args.key_dim, kMaxDeltaHead);

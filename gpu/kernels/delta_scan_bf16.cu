@@ -31,7 +31,7 @@ struct Stage {
   alignas(16) float2 decays[kChunk];               // exp(c_i), exp(c_last - c_i)
   float decay;                                     // exp(c_last)
 };
-static_assert(2 * sizeof(Stage) <= 160 * 1024, "shared memory of sm_80");
+static_assert(2 * sizeof(Stage) == delta_shared_bytes(sizeof(bf16)));
 
 // By the copying warps; when it returns, this thread's share is there.
 __device__ void copy_stage(const DeltaArgs<bf16>& args, const HeadPlace& place, int column0,
@@ -206,7 +206,7 @@ void delta_scan(const DeltaArgs<bf16>& args, const DeltaRun* runs, std::int64_t 
   if (n_runs == 0) return;
   check_heads(args);
   constexpr std::size_t kShared = 2 * sizeof(Stage);
-  allow_shared(delta_scan_kernel, kShared);
+  allow_shared(delta_scan_kernel, kShared, "delta_scan");
   const dim3 grid(static_cast<unsigned>(n_runs), static_cast<unsigned>(args.n_value_heads),
                   static_cast<unsigned>((args.value_dim + kSlice - 1) / kSlice));
   delta_scan_kernel<<<grid, kThreads, kShared, stream>>>(args, runs, qkv, out);

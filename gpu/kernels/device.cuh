@@ -62,9 +62,10 @@ __device__ inline void store_pair(__nv_bfloat16* p, float2 x) {
   *reinterpret_cast<__nv_bfloat162*>(p) = __float22bfloat162_rn(x);
 }
 
-/// kN elements that are read and written in one access; their address is a multiple of its size.
+/// kN elements that are moved at once, 16 bytes an access at the most; their address is a multiple
+/// of an access.
 template <typename T, int kN>
-struct alignas(sizeof(T) * kN) Pack {
+struct alignas(sizeof(T) * kN < 16 ? sizeof(T) * kN : 16) Pack {
   T at[kN];
 };
 

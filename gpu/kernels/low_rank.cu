@@ -114,11 +114,6 @@ struct Tile {
   }
 };
 
-__device__ std::uint32_t packed(float low, float high) {
-  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&both);
-}
-
 // width and strides are multiples of 8, layers start at multiples of 32.
 template <int kSteps, bool kActivates>
 __global__ void __launch_bounds__(kThreads, kSteps == 2 ? 2 : 3)
@@ -158,10 +153,10 @@ __global__ void __launch_bounds__(kThreads, kSteps == 2 ? 2 : 3)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (column >= width || rows[i] >= end) continue;
-      const uint4 eight = {packed(values[0][2 * i], values[0][2 * i + 1]),
-                           packed(values[1][2 * i], values[1][2 * i + 1]),
-                           packed(values[2][2 * i], values[2][2 * i + 1]),
-                           packed(values[3][2 * i], values[3][2 * i + 1])};
+      const uint4 eight = {pack_pair(values[0][2 * i], values[0][2 * i + 1]),
+                           pack_pair(values[1][2 * i], values[1][2 * i + 1]),
+                           pack_pair(values[2][2 * i], values[2][2 * i + 1]),
+                           pack_pair(values[3][2 * i], values[3][2 * i + 1])};
       *reinterpret_cast<uint4*>(target.out + rows[i] * target.out_stride + column) = eight;
     }
   }

@@ -28,15 +28,6 @@ struct Residual {
   float eps = 0;
 };
 
-// Neighbours, moved at once.
-template <typename T, int kColumns>
-struct alignas(sizeof(T) * kColumns) Neighbours {
-  T values[kColumns];
-
-  __device__ static Neighbours at(const T* p) { return *reinterpret_cast<const Neighbours*>(p); }
-  __device__ void store(T* p) const { *reinterpret_cast<Neighbours*>(p) = *this; }
-};
-
 template <int kColumns>
 __device__ int column_of(int step) {
   return (step * kThreads + static_cast<int>(threadIdx.x)) * kColumns;
@@ -46,8 +37,8 @@ __device__ int column_of(int step) {
 template <typename T, int kRows, int kColumns>
 struct Rows {
   static constexpr int kSteps = kThreadColumns / kColumns;
-  Neighbours<T, kColumns> y[kSteps][kRows];
-  Neighbours<float, kColumns> x[kSteps][kRows];
+  Pack<T, kColumns> y[kSteps][kRows];
+  Pack<float, kColumns> x[kSteps][kRows];
 
   template <typename Out>
   __device__ void load(const Residual<T, Out>& target, std::int64_t y_stride, std::int64_t first) {
@@ -58,8 +49,8 @@ struct Rows {
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const std::int64_t row = min(first + i, target.n_rows - 1);
-        y[step][i] = y[step][i].at(target.y + row * y_stride + column);
-        x[step][i] = x[step][i].at(target.x + row * target.width + column);
+        y[step][i] = load_pack<T, kColumns>(target.y + row * y_stride + column);
+        x[step][i] = load_pack<float, kColumns>(target.x + row * target.width + column);
       }
     }
   }
@@ -105,10 +96,10 @@ __global__ void __launch_bounds__(kThreads)
       float sums[kRows][kColumns] = {};
 #pragma unroll 8
       for (int j = 0; j < update.rank; ++j) {
-        const auto factors = Neighbours<T, kColumns>::at(b + j * b_stride + column);
+        const auto factors = load_pack<T, kColumns>(b + j * b_stride + column);
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          const float factor = to_float(factors.values[c]);
+          const float factor = to_float(factors.at[c]);
 #pragma unroll
           for (int i = 0; i < kRows; ++i) sums[i][c] += low[j * kRows + i] * factor;
         }
@@ -118,10 +109,11 @@ __global__ void __launch_bounds__(kThreads)
         auto& x = rows.x[step][i];
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          x.values[c] += to_float(rows.y[step][i].values[c]) + sums[i][c];
-          squares[i] += x.values[c] * x.values[c];
+          x.at[c] += to_float(rows.y[step][i].at[c]) + sums[i][c];
+          squares[i] += x.at[c] * x.at[c];
         }
-        if (first + i < target.n_rows) x.store(target.x + (first + i) * target.width + column);
+        if (first + i < target.n_rows)
+          store_pack(target.x + (first + i) * target.width + column, x);
       }
     }
 #pragma unroll
@@ -133,17 +125,16 @@ __global__ void __launch_bounds__(kThreads)
     for (int step = 0; step < kSteps; ++step) {
       const int column = column_of<kColumns>(step);
       if (column >= target.width) break;
-      const auto factor = Neighbours<float, kColumns>::at(target.factor + column);
+      const auto factor = load_pack<float, kColumns>(target.factor + column);
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
-        Neighbours<Out, kColumns> normed;
+        Pack<Out, kColumns> normed;
 #pragma unroll
         for (int c = 0; c < kColumns; ++c) {
-          normed.values[c] =
-              from_float<Out>(rows.x[step][i].values[c] * squares[i] * factor.values[c]);
+          normed.at[c] = from_float<Out>(rows.x[step][i].at[c] * squares[i] * factor.at[c]);
         }
         if (first + i < target.n_rows) {
-          normed.store(target.normed + (first + i) * target.width + column);
+          store_pack(target.normed + (first + i) * target.width + column, normed);
         }
       }
     }
@@ -154,29 +145,24 @@ struct Limits {
   int n_multiprocessors = 0, shared_bytes = 0;
 };
 const Limits& device_limits() {
-  static const Limits limits = [] {
-    int device = 0;
+  static PerDevice<Limits> limits;
+  const int device = current_device();
+  return limits.get(device, [device] {
     Limits l;
-    cuda_check(cudaGetDevice(&device), "asking for the device");
     cuda_check(cudaDeviceGetAttribute(&l.n_multiprocessors, cudaDevAttrMultiProcessorCount, device),
                "asking for the multiprocessors");
     cuda_check(
         cudaDeviceGetAttribute(&l.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
         "asking for the shared memory");
     return l;
-  }();
-  return limits;
+  });
 }
 
 template <int kRows, int kColumns, bool kShared, typename T, typename Out>
 void launch(const LowRank<T>& update, const Residual<T, Out>& target, std::int64_t shared,
             StreamHandle stream) {
   auto* kernel = &residual_kernel<T, Out, kRows, kColumns, kShared>;
-  if (shared > 47 * 1024) {
-    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shared)),
-               "add_residual");
-  }
+  if (shared > 47 * 1024) allow_shared(kernel, static_cast<std::size_t>(shared), "add_residual");
   const std::int64_t blocks = std::min<std::int64_t>(device_limits().n_multiprocessors,
                                                      (target.n_rows + kRows - 1) / kRows);
   kernel<<<static_cast<unsigned>(blocks), kThreads, static_cast<std::size_t>(shared), stream>>>(

@@ -179,15 +179,16 @@ __global__ void __launch_bounds__(kThreads, 1)
 }  // namespace
 
 bool sm90_attention_takes(const AttentionArgs& args, const AttentionTensors<bf16>& t) {
-  static const bool built = has_body(sm90_attention_kernel);
+  static PerDevice<bool> built;
   const auto whole = [](const auto* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  return built && args.head_dim == kHead && args.v_stride % 8 == 0 && args.gate_stride % 8 == 0 &&
-         whole(t.q) && whole(t.k) && whole(t.v) && whole(t.gates) && whole(t.out);
+  return has_body(sm90_attention_kernel, built) && args.head_dim == kHead &&
+         args.v_stride % 8 == 0 && args.gate_stride % 8 == 0 && whole(t.q) && whole(t.k) &&
+         whole(t.v) && whole(t.gates) && whole(t.out);
 }
 
 void sm90_attention(const AttentionArgs& args, const AttentionTensors<bf16>& t,
                     StreamHandle stream) {
-  allow_shared(sm90_attention_kernel, Shape::kSharedBytes);
+  allow_shared(sm90_attention_kernel, Shape::kSharedBytes, "attention");
   const int n_parts =
       (kAttentionTileRows * (args.n_heads / args.n_kv_heads) + kQueries - 1) / kQueries;
   const auto grid = static_cast<unsigned>(args.n_tiles * n_parts * args.n_kv_heads);

@@ -283,17 +283,14 @@ class Computing {
 #endif
 
 /// Whether a kernel of these was compiled for this device: without a body it has no barriers.
+/// `known`: of this kernel.
 template <typename Kernel>
-bool has_body(Kernel* kernel) {
-  cudaFuncAttributes attributes{};
-  cuda_check(cudaFuncGetAttributes(&attributes, kernel), "attention");
-  return attributes.sharedSizeBytes > 0;
-}
-
-template <typename Kernel>
-void allow_shared(Kernel* kernel, int n_bytes) {
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n_bytes),
-             "attention");
+bool has_body(Kernel* kernel, PerDevice<bool>& known) {
+  return known.get(current_device(), [kernel] {
+    cudaFuncAttributes attributes{};
+    cuda_check(cudaFuncGetAttributes(&attributes, kernel), "attention");
+    return attributes.sharedSizeBytes > 0;
+  });
 }
 
 }  // namespace jemm::gpu::sm90

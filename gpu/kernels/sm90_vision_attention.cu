@@ -98,12 +98,12 @@ __global__ void __launch_bounds__(kThreads, 1)
 }  // namespace
 
 bool sm90_attend_takes(const ImageAttention<bf16>& op) {
-  static const bool built = has_body(sm90_attend_kernel);
-  return built && op.head_dim == Shape::kWidth;
+  static PerDevice<bool> built;
+  return has_body(sm90_attend_kernel, built) && op.head_dim == Shape::kWidth;
 }
 
 void sm90_attend_images(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
-  allow_shared(sm90_attend_kernel, Shape::kSharedBytes);
+  allow_shared(sm90_attend_kernel, Shape::kSharedBytes, "attend_images");
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   sm90_attend_kernel<<<grid, kThreads, Shape::kSharedBytes, stream>>>(
       op.qkv, op.tiles, static_cast<int>(op.n_heads), factor, op.attended);

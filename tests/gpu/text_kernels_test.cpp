@@ -1,8 +1,10 @@
 // Kernels of the text forward that look at rows or heads, against naive twins in double.
 #include "gpu/kernels/kernels.h"
 
+#include <algorithm>
 #include <tuple>
 
+#include "gpu/blas_lt.h"
 #include "gpu/forests.h"
 #include "gpu/gemm.h"
 #include "gpu/kernels/fill.h"
@@ -47,6 +49,17 @@ void check_products(gpu::Gemms& gemms, const gpu::Stream& stream) {
       close<float>(dy.values(), expected, 3e-5);
     }
   }
+}
+
+TEST_CASE("an algorithm is known by its parts") {
+  if (!test::has_device()) return;
+  const gpu::BlasLt blas;
+  const gpu::Described described({.n_out = 64, .n_in = 8192}, 16);
+  for (const auto& algorithm : blas.proposals(described, gpu::Sums::kWhole, 16)) {
+    CHECK(gpu::is_whole(algorithm));
+  }
+  const auto split = blas.proposals(described, gpu::Sums::kSplit, 16);  // long sums, few outputs
+  CHECK_FALSE(std::all_of(split.begin(), split.end(), gpu::is_whole));
 }
 
 TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
