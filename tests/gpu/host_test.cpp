@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "gpu/algorithm_cache.h"
+#include "gpu/blas_lt.h"
 #include "gpu/cuda.h"
 #include "gpu/gemm.h"
 #include "gpu/gemm_search.h"
@@ -183,6 +184,22 @@ TEST_CASE("what has no time is never the fastest") {
   CHECK(order({{1, kNone}, {2, 3}, {kNone, 1}, {2, 2}}) == Places{3, 1});
   CHECK(order({{std::nan(""), 1}, {1, 1}, {0, 1}}) == Places{1});
   CHECK(order({{1, 4}, {2, 2}, {1.5, 1}}) == Places{2, 1, 0});  // sums 5, 4, 2.5
+}
+
+TEST_CASE("an algorithm that splits sums is known by its bits") {
+  cublasLtMatmulAlgo_t algorithm{};
+  CHECK(is_whole(algorithm));
+  int n_split = 0;  // the library alone knows which bits they are
+  for (std::uint64_t& word : algorithm.data) {
+    for (int bit = 0; bit < 64; ++bit) {
+      word ^= std::uint64_t{1} << bit;
+      n_split += is_whole(algorithm) ? 0 : 1;
+      word ^= std::uint64_t{1} << bit;
+    }
+  }
+  CAPTURE(n_split);
+  CHECK(n_split >= 16);
+  CHECK(n_split < 128);
 }
 
 TEST_CASE("what holds for a device is computed once for each") {
