@@ -29,6 +29,19 @@ inline bool has_device() {
   return false;
 }
 
+/// Takes the device's memory but for some MiB while it lives.
+class HeldMemory {
+ public:
+  explicit HeldMemory(std::size_t left_mib) {
+    std::size_t n_free = 0, n_total = 0;
+    gpu::cuda_check(cudaMemGetInfo(&n_free, &n_total), "a test");
+    held_ = gpu::DeviceBytes(n_free - (left_mib << 20), "a test");
+  }
+
+ private:
+  gpu::DeviceBytes held_;
+};
+
 /// A stored element and its value.
 template <typename T>
 struct Stored;
