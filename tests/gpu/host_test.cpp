@@ -2,6 +2,7 @@
 // device.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -90,18 +92,29 @@ TEST_CASE("what several write is kept") {
   CHECK(merged.find("both") == kSecond);
   CHECK(second.find("one") == kFirst);
 
+  // What another is about to write is not touched.
+  const fs::path others = fs::path(first.file()) += ".partial";
+  fs::create_directory(others);
+  first.put("three", kFirst);
+  first.save();
+  CHECK(AlgorithmCache(folder.path(), "x").find("three") == kFirst);
+  fs::remove(others);
+
   // At the same time: the file is whole whenever it is read, and nothing is left beside it.
+  constexpr int kWriters = 4;
+  std::atomic<int> n_done = 0;
   std::vector<std::thread> writers;
-  for (int i = 0; i < 4; ++i) {
-    writers.emplace_back([&folder, i] {
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([&, i] {
       AlgorithmCache own(folder.path(), "x");
-      for (int n = 0; n < 25; ++n) {
-        own.put("writer " + std::to_string(i), kFirst);
+      for (int n = 0; n < 20; ++n) {
+        for (int k = 0; k < 1 + i * 10; ++k) own.put(fmt::format("{} {} {}", i, n, k), kFirst);
         own.save();
       }
+      ++n_done;
     });
   }
-  for (int n = 0; n < 200; ++n) CHECK(AlgorithmCache(folder.path(), "x").find("one") == kFirst);
+  while (n_done < kWriters) CHECK(AlgorithmCache(folder.path(), "x").find("one") == kFirst);
   for (std::thread& writer : writers) writer.join();
   CHECK(AlgorithmCache(folder.path(), "x").find("one") == kFirst);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
