@@ -60,9 +60,9 @@ class Gemms {
   void run(const Product& product, std::int64_t n_rows, const void* x, const void* w,
            const void* bias, void* y, const Stream& stream);
 
-  /// kDeterministic, BF16: chooses the product's algorithm by trying few and
-  /// many rows, with scratch memory for x and y. Without this, and where memory is short, the
-  /// library's proposal for 512 rows is taken. Nothing happens in other modes.
+  /// kDeterministic, BF16: chooses the product's algorithm by trying few and many rows, with scratch
+  /// memory for x and y. Without this, and where memory is short, the library's proposal for 512
+  /// rows is taken. Nothing happens in other modes.
   void settle(const Product& product, const void* w, const Stream& stream);
 
   /// Eight hexadecimal digits of what settle() chose, the same for the same choices; empty for

@@ -100,16 +100,17 @@ std::map<Product, std::int64_t> text_products(const TextConfig& c) {
 
 void rank(std::vector<Candidate>& candidates) {
   std::erase_if(candidates, [](const Candidate& c) {
-    return !std::all_of(c.ms.begin(), c.ms.end(), [](double ms) { return ms > 0 && ms < kNever; });
+    return !std::all_of(c.ms.begin(), c.ms.end(), [](double ms) { return ms < kNever; });
   });
   if (candidates.empty()) return;
+  constexpr double kShortest = 1e-6;  // ms; the clock's steps are longer
   std::vector<double> best(candidates.front().ms.size(), kNever);
   for (const Candidate& c : candidates) {
     for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], c.ms[i]);
   }
-  const auto score = [&best](const Candidate& c) {
+  const auto score = [&](const Candidate& c) {
     double sum = 0;
-    for (std::size_t i = 0; i < best.size(); ++i) sum += c.ms[i] / best[i];
+    for (std::size_t i = 0; i < best.size(); ++i) sum += c.ms[i] / std::max(best[i], kShortest);
     return sum;
   };
   std::stable_sort(candidates.begin(), candidates.end(),
