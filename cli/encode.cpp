@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "commands.h"
-#include "contract/answer.h"
 #include "exit_codes.h"
-#include "image/patches.h"
-#include "image/positions.h"
 #include "input.h"
+#include "judge/golden_writer.h"
 #include "model.h"
+#include "observer.h"
 #include "output.h"
 #include "progress.h"
 #include "render.h"
@@ -30,27 +29,6 @@ struct EncodeOptions {
   ProgressMode progress = ProgressMode::kAuto;
 };
 
-std::string question_json(const EncodedQuestion& encoded) {
-  const Question& question = encoded.question;
-  std::vector<std::string> candidates;
-  for (const std::string& id : question.candidates) candidates.push_back(json_string(id));
-  const std::string positions =
-      encoded.positions.empty()
-          ? ""
-          : fmt::format(R"(,"position_ids_sha256":"{}")", positions_sha256(encoded.positions));
-  return fmt::format(R"({{"id":{},"type":"{}","candidates":[{}],"prompt":{},"token_ids":[{}]{}}})",
-                     json_string(question.id), question_type_name(question.type),
-                     fmt::join(candidates, ","), json_string(encoded.text),
-                     fmt::join(encoded.token_ids, ","), positions);
-}
-
-std::string image_json(const EncodedImage& image) {
-  return fmt::format(
-      R"({{"width":{},"height":{},"rgb_sha256":"{}","grid_thw":[{}],"pixel_values_sha256":"{}"}})",
-      image.width, image.height, image.rgb_sha256, fmt::join(image.patches.grid_thw, ","),
-      values_sha256(image.patches));
-}
-
 /// Writes the line of one request; returns false when the pipe is closed, throws when refused.
 bool write_encoded(const Encoder& encoder, const Record& record, Output& output) {
   // A body of few bytes can ask many questions about a long state. Past this size a line is not
@@ -65,7 +43,7 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
   std::string text = fmt::format(R"({{"id":{},"status":"ok","questions":[)", record.id);
   const auto add = [&](std::size_t i) {
     if (i > 0) text += ',';
-    text += question_json(encoder.encode(request, i, times));
+    text += record_json(question_record(encoder.encode(request, i, times)));
   };
   std::size_t n_held = 0;
   while (n_held < n_questions && text.size() < kMaxHeldBytes) add(n_held++);
@@ -78,7 +56,9 @@ bool write_encoded(const Encoder& encoder, const Record& record, Output& output)
   text += ']';
   if (!request.images.empty()) {
     std::vector<std::string> images;
-    for (const EncodedImagePtr& image : request.images) images.push_back(image_json(*image));
+    for (const EncodedImagePtr& image : request.images) {
+      images.push_back(record_json(image_record(*image, ImageHashes::kCompute)));
+    }
     text += fmt::format(R"(,"images":[{}])", fmt::join(images, ","));
   }
   return output.write(text + "}\n");

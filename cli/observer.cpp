@@ -88,8 +88,6 @@ class Observation {
 
  private:
   void encode();
-  void add_image(const EncodedImage& image);
-  void add_question(const EncodedQuestion& encoded);
   void answer();
   std::vector<LabelLogits> forward(std::size_t first, std::size_t last, RecordingTap* tap);
   void add_segments(Forest& forest, const EncodedQuestion& encoded) const;
@@ -115,34 +113,15 @@ void Observation::encode() {
   record_.has_questions = true;
   for (std::size_t i = 0; i < request.request.question_count(); ++i) {
     questions_.push_back(model_.encoder.encode(request, i, times_));
-    add_question(questions_.back());
+    record_.questions.push_back(question_record(questions_.back()));
     questions_.back().text.clear();
   }
   images_ = request.images;
-  for (const EncodedImagePtr& image : images_) add_image(*image);
-}
-
-void Observation::add_image(const EncodedImage& image) {
-  record_.images.push_back({.width = image.width,
-                            .height = image.height,
-                            .rgb_sha256 = image.rgb_sha256,
-                            .grid_thw = image.patches.grid_thw,
-                            .pixel_values_sha256 = stages_.has(StageKind::kImagePixels)
-                                                       ? values_sha256(image.patches)
-                                                       : ""});
-}
-
-void Observation::add_question(const EncodedQuestion& encoded) {
-  QuestionRecord question;
-  question.id = encoded.question.id;
-  question.type = question_type_name(encoded.question.type);
-  question.candidates = encoded.question.candidates;
-  question.prompt = encoded.text;
-  question.token_ids = encoded.token_ids;
-  if (!encoded.positions.empty()) {
-    question.position_ids_sha256 = positions_sha256(encoded.positions);
+  const ImageHashes pixels =
+      stages_.has(StageKind::kImagePixels) ? ImageHashes::kCompute : ImageHashes::kSkip;
+  for (const EncodedImagePtr& image : images_) {
+    record_.images.push_back(image_record(*image, pixels));
   }
-  record_.questions.push_back(std::move(question));
 }
 
 /// Runs the questions in passes of a bounded number of rows.
@@ -233,6 +212,28 @@ void Observation::add_response(const std::vector<LabelLogits>& logits) {
 }
 
 }  // namespace
+
+ImageRecord image_record(const EncodedImage& image, ImageHashes pixels) {
+  return {
+      .width = image.width,
+      .height = image.height,
+      .rgb_sha256 = image.rgb_sha256,
+      .grid_thw = image.patches.grid_thw,
+      .pixel_values_sha256 = pixels == ImageHashes::kCompute ? values_sha256(image.patches) : ""};
+}
+
+QuestionRecord question_record(const EncodedQuestion& encoded) {
+  QuestionRecord question;
+  question.id = encoded.question.id;
+  question.type = question_type_name(encoded.question.type);
+  question.candidates = encoded.question.candidates;
+  question.prompt = encoded.text;
+  question.token_ids = encoded.token_ids;
+  if (!encoded.positions.empty()) {
+    question.position_ids_sha256 = positions_sha256(encoded.positions);
+  }
+  return question;
+}
 
 CaseRecord Observer::observe(const CaseRecord& reference, const StageSet& stages,
                              const RunVariation& variation) const {

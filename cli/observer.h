@@ -25,6 +25,10 @@ struct RunVariation {
   bool every_stage = false;         ///< tap all stages, not only those of the reference
 };
 
+/// What is encoded, as a golden records it. `pixels`: whether their values are hashed.
+ImageRecord image_record(const EncodedImage& image, ImageHashes pixels);
+QuestionRecord question_record(const EncodedQuestion& encoded);
+
 /// Answers one request after the other and keeps nothing.
 class Observer {
  public:

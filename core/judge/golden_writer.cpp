@@ -36,31 +36,6 @@ std::string text_list(const std::vector<std::string>& texts) {
   return fmt::format("[{}]", fmt::join(quoted, ","));
 }
 
-std::string image_json(const ImageRecord& image) {
-  return fmt::format(
-      R"({{"width":{},"height":{},"rgb_sha256":"{}","grid_thw":[{}],"pixel_values_sha256":"{}"}})",
-      image.width, image.height, image.rgb_sha256, fmt::join(image.grid_thw, ","),
-      image.pixel_values_sha256);
-}
-
-std::string question_json(const QuestionRecord& question) {
-  std::string json = fmt::format(R"({{"id":{},"type":{},"candidates":{})", json_string(question.id),
-                                 json_string(question.type), text_list(question.candidates));
-  if (question.prompt) json += fmt::format(R"(,"prompt":{})", json_string(*question.prompt));
-  if (question.token_ids) {
-    json += fmt::format(R"(,"token_ids":[{}])", fmt::join(*question.token_ids, ","));
-  }
-  if (question.position_ids_sha256) {
-    json += fmt::format(R"(,"position_ids_sha256":"{}")", *question.position_ids_sha256);
-  }
-  if (question.logits) {
-    std::vector<std::string> logits;
-    for (const double logit : *question.logits) logits.push_back(number(logit));
-    json += fmt::format(R"(,"logits":[{}])", fmt::join(logits, ","));
-  }
-  return json + '}';
-}
-
 std::string field_json(const AnswerRecord& answer, const std::string& field) {
   if (field == "probabilities") {
     std::vector<std::string> members;
@@ -119,6 +94,31 @@ void remove_old(const fs::path& path) {
 
 }  // namespace
 
+std::string record_json(const ImageRecord& image) {
+  return fmt::format(
+      R"({{"width":{},"height":{},"rgb_sha256":"{}","grid_thw":[{}],"pixel_values_sha256":"{}"}})",
+      image.width, image.height, image.rgb_sha256, fmt::join(image.grid_thw, ","),
+      image.pixel_values_sha256);
+}
+
+std::string record_json(const QuestionRecord& question) {
+  std::string json = fmt::format(R"({{"id":{},"type":{},"candidates":{})", json_string(question.id),
+                                 json_string(question.type), text_list(question.candidates));
+  if (question.prompt) json += fmt::format(R"(,"prompt":{})", json_string(*question.prompt));
+  if (question.token_ids) {
+    json += fmt::format(R"(,"token_ids":[{}])", fmt::join(*question.token_ids, ","));
+  }
+  if (question.position_ids_sha256) {
+    json += fmt::format(R"(,"position_ids_sha256":"{}")", *question.position_ids_sha256);
+  }
+  if (question.logits) {
+    std::vector<std::string> logits;
+    for (const double logit : *question.logits) logits.push_back(number(logit));
+    json += fmt::format(R"(,"logits":[{}])", fmt::join(logits, ","));
+  }
+  return json + '}';
+}
+
 std::string case_line(const CaseRecord& record) {
   std::string line = fmt::format(R"({{"id":{},)", json_string(record.id));
   line += is_utf8(record.body) ? fmt::format(R"("raw":{})", json_string(record.body))
@@ -131,12 +131,12 @@ std::string case_line(const CaseRecord& record) {
   }
   if (!record.images.empty()) {
     std::vector<std::string> images;
-    for (const ImageRecord& image : record.images) images.push_back(image_json(image));
+    for (const ImageRecord& image : record.images) images.push_back(record_json(image));
     line += fmt::format(R"(,"images":[{}])", fmt::join(images, ","));
   }
   std::vector<std::string> questions;
   for (const QuestionRecord& question : record.questions) {
-    questions.push_back(question_json(question));
+    questions.push_back(record_json(question));
   }
   line += fmt::format(R"(,"questions":[{}])", fmt::join(questions, ","));
   if (record.response) line += fmt::format(R"(,"response":{})", response_json(*record.response));

@@ -15,6 +15,10 @@
 
 namespace jemm {
 
+/// An image, or a question, as the object of its case that cases.jsonl and `jemm encode` show.
+std::string record_json(const ImageRecord& image);
+std::string record_json(const QuestionRecord& question);
+
 /// A case as its line of cases.jsonl, with the newline. A body that is not plain UTF-8 is stored as
 /// body_base64. Tensors are not part of it.
 std::string case_line(const CaseRecord& record);
