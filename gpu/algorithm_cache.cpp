@@ -1,12 +1,15 @@
 // A line for the format, one for the identity, one an algorithm, and a hash of all before it.
 #include "gpu/algorithm_cache.h"
 
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -19,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFormat = "jemm-algorithms 1";
+constexpr std::string_view kFormat = "jemm-algorithms 2";
 constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
 constexpr std::size_t kHexDigits = 16;
 
@@ -32,6 +35,12 @@ std::string read_text(const fs::path& file) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   return text.size() > kMaxBytes ? std::string() : text;
+}
+
+// Beside the file, and of no other process or thread.
+fs::path unique_name(const fs::path& file) {
+  static std::atomic<unsigned> n_names = 0;
+  return fs::path(file) += fmt::format(".{}-{}", ::getpid(), n_names++);
 }
 
 std::string_view take_line(std::string_view& text) {
@@ -104,6 +113,7 @@ void AlgorithmCache::put(const std::string& key, const AlgorithmBytes& algorithm
 
 void AlgorithmCache::save() {
   if (!std::exchange(changed_, false) || file_.empty()) return;
+  algorithms_.merge(parse(read_text(file_), identity_));  // what is known here stays
   std::string text = fmt::format("{}\n{}\n", kFormat, identity_);
   for (const auto& [key, algorithm] : algorithms_) {
     text += fmt::format("{}\t", key);
@@ -111,12 +121,16 @@ void AlgorithmCache::save() {
     text += '\n';
   }
   text += fmt::format("sha256 {}\n", sha256_hex(text));
+  const fs::path own = unique_name(file_);  // others may write meanwhile
+  std::error_code error;
+  fs::create_directories(file_.parent_path(), error);
   try {
-    std::error_code error;
-    fs::create_directories(file_.parent_path(), error);
-    write_new_file(file_, text);
+    write_new_file(own, text);
+    fs::rename(own, file_, error);
   } catch (const Error&) {  // a full or read-only disk: searched again next time
+    error = std::make_error_code(std::errc::io_error);
   }
+  if (error) fs::remove(own, error);
 }
 
 }  // namespace jemm::gpu

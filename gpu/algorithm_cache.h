@@ -27,7 +27,8 @@ class AlgorithmCache {
   std::optional<AlgorithmBytes> find(const std::string& key) const;
   /// `key`: printable, without tabs.
   void put(const std::string& key, const AlgorithmBytes& algorithm);
-  /// Writes the file anew where something was put since the last time.
+  /// Writes the file anew where something was put since the last time, with what others have put
+  /// into it meanwhile; of two that write at the very same time, one loses what it found.
   void save();
 
   const std::filesystem::path& file() const { return file_; }

@@ -1,20 +1,24 @@
 // Row-major matrices for a column-major library: y^T = W x^T.
 #include "gpu/blas_lt.h"
 
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "gpu/kernels/fill.h"
 
 namespace jemm::gpu {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;  // more than the H200's cache
 
 void blas_check(cublasStatus_t status, std::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  fail(ErrorKind::kDevice, "{}: {}", what, cublasLtGetStatusString(status));
+  const std::string message = fmt::format("{}: {}", what, cublasLtGetStatusString(status));
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(message);
+  throw Error(ErrorKind::kDevice, message);
 }
 
 cudaDataType_t data_type(Element element) {
@@ -22,12 +26,11 @@ cudaDataType_t data_type(Element element) {
 }
 
 // Row-major [rows, cols] is column-major [cols, rows].
-Owned<cublasLtMatrixLayout_t> layout(Element element, std::int64_t cols, std::int64_t rows,
-                                     std::int64_t stride) {
+Owned<cublasLtMatrixLayout_t> layout(Element element, std::int64_t cols, std::int64_t rows) {
   cublasLtMatrixLayout_t handle = nullptr;
   blas_check(
       cublasLtMatrixLayoutCreate(&handle, data_type(element), static_cast<std::uint64_t>(cols),
-                                 static_cast<std::uint64_t>(rows), stride),
+                                 static_cast<std::uint64_t>(rows), cols),
       "describing a matrix");
   return Owned<cublasLtMatrixLayout_t>(handle);
 }
@@ -58,13 +61,26 @@ Described::Described(const Product& p, std::int64_t rows) : product(p), n_rows(r
     set(raw, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(raw, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out));
   }
-  w = layout(p.in, p.n_in, p.n_out, p.n_in);
-  x = layout(p.in, p.n_in, rows, p.x_stride != 0 ? p.x_stride : p.n_in);
-  y = layout(p.out, p.n_out, rows, p.y_stride != 0 ? p.y_stride : p.n_out);
+  w = layout(p.in, p.n_in, p.n_out);
+  x = layout(p.in, p.n_in, rows);
+  y = layout(p.out, p.n_out, rows);
+}
+
+bool is_whole(const cublasLtMatmulAlgo_t& algorithm) {
+  std::uint32_t n_parts = 0, scheme = 0;
+  const auto read = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, std::uint32_t& to) {
+    std::size_t n_written = 0;
+    return cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &to, sizeof to,
+                                                &n_written) == CUBLAS_STATUS_SUCCESS;
+  };
+  return read(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, n_parts) && n_parts <= 1 &&
+         read(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, scheme) &&
+         scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
 BlasLt::BlasLt() : workspace_(kWorkspaceBytes, "the workspace of products") {
   blas_check(cublasLtCreate(&handle_), "starting cuBLASLt");
+  cuda_check(cudaMemset(workspace_.data(), 0, workspace_.size()), "clearing device memory");
 }
 BlasLt::~BlasLt() {
   cublasLtDestroy(handle_);
@@ -112,7 +128,7 @@ void BlasLt::run(const Described& described, const cublasLtMatmulAlgo_t& algorit
   if (p.has_bias) {
     set(described.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   }
-  const float alpha = 1, beta = p.accumulates ? 1 : 0;
+  const float alpha = 1, beta = 0;
   const cublasStatus_t status = cublasLtMatmul(
       handle_, described.desc.get(), &alpha, operands.w, described.w.get(), operands.x,
       described.x.get(), &beta, operands.y, described.y.get(), operands.y, described.y.get(),
@@ -124,7 +140,7 @@ void BlasLt::run(const Described& described, const cublasLtMatmulAlgo_t& algorit
 }
 
 void BlasLt::flush_cache(const Stream& stream) const {
-  fill_zero(workspace_.data(), workspace_.size(), stream);
+  read_through(workspace_.data(), static_cast<std::int64_t>(workspace_.size()), stream.get());
 }
 
 }  // namespace jemm::gpu

@@ -45,6 +45,9 @@ enum class Sums {
   kSplit,  ///< or in parts, which are added in a fixed order
 };
 
+/// Whether an algorithm, of which nothing else need be known, splits no sum.
+bool is_whole(const cublasLtMatmulAlgo_t& algorithm);
+
 class BlasLt {
  public:
   BlasLt();
@@ -59,7 +62,7 @@ class BlasLt {
   void run(const Described& described, const cublasLtMatmulAlgo_t& algorithm,
            const Operands& operands, const Stream& stream) const;
 
-  /// Overwrites the workspace, which holds more than the device's cache.
+  /// Reads the whole workspace, so that the cache holds little else.
   void flush_cache(const Stream& stream) const;
 
  private:

@@ -54,6 +54,10 @@ JEMM_FORWARD(cublasLtMatmulAlgoCheck,
               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
               const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result),
              (handle, desc, a, b, c, d, algo, result))
+JEMM_FORWARD(cublasLtMatmulAlgoConfigGetAttribute,
+             (const cublasLtMatmulAlgo_t* algo, cublasLtMatmulAlgoConfigAttributes_t attribute,
+              void* value, size_t size, size_t* n_written),
+             (algo, attribute, value, size, n_written))
 JEMM_FORWARD(cublasLtMatmulAlgoGetHeuristic,
              (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

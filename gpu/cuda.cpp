@@ -10,8 +10,10 @@ namespace jemm::gpu {
 void cuda_check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // so that a later check does not report this one again
-  fail(ErrorKind::kDevice, "{}: {} ({})", what, cudaGetErrorString(status),
-       cudaGetErrorName(status));
+  const std::string message =
+      fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(message);
+  throw Error(ErrorKind::kDevice, message);
 }
 
 void check_launch(std::string_view kernel) {
@@ -22,6 +24,12 @@ void check_limit(std::string_view what, std::int64_t value, std::int64_t limit) 
   if (value > limit) {
     fail(ErrorKind::kDevice, "{} of {}: the CUDA engine holds at most {}", what, value, limit);
   }
+}
+
+int current_device() {
+  int device = 0;
+  cuda_check(cudaGetDevice(&device), "asking for the device");
+  return device;
 }
 
 Stream::Stream() {
@@ -47,14 +55,23 @@ void Event::record(const Stream& stream) const {
 void Event::wait() const {
   cuda_check(cudaEventSynchronize(event_), "waiting for the device");
 }
-void Event::wait_in(const Stream& stream) const {
-  cuda_check(cudaStreamWaitEvent(stream.get(), event_, 0), "making a stream wait");
-}
 double Event::milliseconds_since(const Event& start) const {
   float ms = 0;
   cuda_check(cudaEventElapsedTime(&ms, start.event_, event_), "measuring time");
   return static_cast<double>(ms);
 }
+
+namespace {
+
+std::string memory_message(std::size_t n_wanted, std::string_view what, std::string_view why,
+                           std::size_t n_free, std::size_t n_total) {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  return fmt::format("{:.2f} GiB of device memory for {}: {} ({:.2f} of {:.2f} GiB are free)",
+                     static_cast<double>(n_wanted) / kGib, what, why,
+                     static_cast<double>(n_free) / kGib, static_cast<double>(n_total) / kGib);
+}
+
+}  // namespace
 
 DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) {
   if (size == 0) return;
@@ -64,11 +81,8 @@ DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) 
     cudaGetLastError();
     std::size_t n_free = 0, n_total = 0;
     cudaMemGetInfo(&n_free, &n_total);
-    constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
     const std::string message =
-        fmt::format("{:.2f} GiB of device memory for {}: {} ({:.2f} of {:.2f} GiB are free)",
-                    static_cast<double>(size) / kGib, what, cudaGetErrorString(status),
-                    static_cast<double>(n_free) / kGib, static_cast<double>(n_total) / kGib);
+        memory_message(size, what, cudaGetErrorString(status), n_free, n_total);
     if (status == cudaErrorMemoryAllocation) throw OutOfMemory(message);
     throw Error(ErrorKind::kDevice, message);
   }
@@ -76,6 +90,14 @@ DeviceBytes::DeviceBytes(std::size_t size, std::string_view what) : size_(size) 
 }
 DeviceBytes::~DeviceBytes() {
   if (data_ != nullptr) cudaFree(data_);
+}
+
+void check_free_memory(std::size_t n_wanted, std::size_t n_freed, std::string_view what) {
+  std::size_t n_free = 0, n_total = 0;
+  cuda_check(cudaMemGetInfo(&n_free, &n_total), "asking for the free memory");
+  if (n_wanted > n_free + n_freed) {
+    throw OutOfMemory(memory_message(n_wanted, what, "out of memory", n_free + n_freed, n_total));
+  }
 }
 
 PinnedBytes::PinnedBytes(std::size_t size) : size_(size) {

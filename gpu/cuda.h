@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -10,8 +12,8 @@
 
 namespace jemm::gpu {
 
-/// Throws Error(kDevice) "WHAT: CUDA's message (its name)" unless `status` is success; `what` says
-/// what was attempted, in the words of a user.
+/// Throws Error(kDevice), OutOfMemory where that is it, "WHAT: CUDA's message (its name)" unless
+/// `status` is success; `what` says what was attempted, in the words of a user.
 void cuda_check(cudaError_t status, std::string_view what);
 
 /// Throws what a kernel launch just before has reported. Waits for nothing.
@@ -19,6 +21,34 @@ void check_launch(std::string_view kernel);
 
 /// Throws Error(kDevice) "WHAT of VALUE: the CUDA engine holds at most LIMIT" where value > limit.
 void check_limit(std::string_view what, std::int64_t value, std::int64_t limit);
+
+/// The device of this thread's calls.
+int current_device();
+
+/// What is the same for every call on a device, computed at the first one.
+template <typename Value>
+class PerDevice {
+ public:
+  template <typename Compute>
+  const Value& get(int device, const Compute& compute) {
+    const std::lock_guard lock(mutex_);
+    const auto at = values_.find(device);
+    return at != values_.end() ? at->second : values_.emplace(device, compute()).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, Value> values_;
+};
+
+/// Lets blocks of a kernel have so much dynamic shared memory.
+template <typename Kernel>
+void allow_shared(Kernel* kernel, std::size_t n_bytes, std::string_view name) {
+  cuda_check(
+      cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(n_bytes)),
+      name);
+}
 
 /// A stream that does not synchronize with the default one (nothing ever runs there).
 class Stream {
@@ -48,7 +78,6 @@ class Event {
   cudaEvent_t get() const { return event_; }
   void record(const Stream& stream) const;
   void wait() const;                                    ///< on the host
-  void wait_in(const Stream& stream) const;             ///< in another stream
   double milliseconds_since(const Event& start) const;  ///< both measured and passed
 
  private:
@@ -77,6 +106,10 @@ class DeviceBytes {
   std::size_t size_ = 0;
 };
 
+/// Throws OutOfMemory when the device could not give `n_wanted` bytes after `n_freed` of them have
+/// been given back.
+void check_free_memory(std::size_t n_wanted, std::size_t n_freed, std::string_view what);
+
 /// An array of T in device memory that grows, never shrinks, and forgets its values when it grows.
 template <typename T>
 class DeviceArray {
@@ -84,15 +117,16 @@ class DeviceArray {
   DeviceArray() = default;
   explicit DeviceArray(std::int64_t n, std::string_view what = "an array") { reserve(n, what); }
 
-  /// Frees the old memory first: nothing in flight may use it (the caller has synchronized).
+  /// Frees the old memory first: where it grows, nothing in flight may use that.
   T* reserve(std::int64_t n, std::string_view what = "activations") {
     const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
     if (bytes > bytes_.size()) {
-      bytes_ = DeviceBytes();
+      release();
       bytes_ = DeviceBytes(bytes, what);
     }
     return data();
   }
+  void release() { bytes_ = DeviceBytes(); }
 
   T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
   std::int64_t capacity() const { return static_cast<std::int64_t>(bytes_.size() / sizeof(T)); }

@@ -29,9 +29,26 @@ namespace jemm {
 namespace gpu {
 namespace {
 
-cudaDeviceProp use_device(int device) {
-  const CudaPresence presence = cuda_presence(device);
+DeviceFacts facts_of(int device) {
+  DeviceFacts facts{.device = device};
+  cudaDriverGetVersion(&facts.driver);
+  facts.status = cudaGetDeviceCount(&facts.n_devices);
+  if (facts.status != cudaSuccess) cudaGetLastError();
+  if (facts.status == cudaSuccess && device >= 0 && device < facts.n_devices) {
+    int shared_bytes = 0;
+    cudaDeviceGetAttribute(&facts.major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&facts.minor, cudaDevAttrComputeCapabilityMinor, device);
+    cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    facts.shared_bytes = static_cast<std::size_t>(shared_bytes);
+  }
+  return facts;
+}
+
+cudaDeviceProp use_device(int device, const TextConfig& config, Precision precision) {
+  const DeviceFacts facts = facts_of(device);
+  const CudaPresence presence = presence_of(facts, JEMM_CUDA_ARCHITECTURES);
   if (!presence.usable) fail(ErrorKind::kDevice, "CUDA device {}: {}", device, presence.reason);
+  check_shared_memory(facts, config, precision);
   cuda_check(cudaSetDevice(device), "choosing the device");
   cudaDeviceProp properties{};
   cuda_check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties");
@@ -45,7 +62,7 @@ class CudaEngine : public Engine {
              std::span<const std::int32_t, 32> label_ids, const CudaOptions& options)
       : checkpoint_(std::move(checkpoint)),
         device_(options.device),
-        properties_(use_device(options.device)),
+        properties_(use_device(options.device, checkpoint_->config().text, options.precision)),
         hash_(std::async(std::launch::async, [this] { return checkpoint_->fingerprint(); })),
         gemms_(gemm_mode(options), AlgorithmCache::default_directory()),
         loader_(std::make_unique<Loader>(*checkpoint_)),
@@ -55,11 +72,12 @@ class CudaEngine : public Engine {
     text_.settle_products();
     gemms_.save();
     const std::string settled = gemms_.settled();
-    fingerprint_ = fmt::format(
-        "cuda {} sm_{}{} {} {}{}{} lora-{} {}", JEMM_VERSION, properties_.major, properties_.minor,
-        Gemms::library(), sizeof(T) == 2 ? "bf16" : "fp32",
-        options.deterministic ? " deterministic" : "", settled.empty() ? "" : "-" + settled,
-        lora_mode_name(checkpoint_->lora_mode()), hash_.get());
+    fingerprint_ =
+        fmt::format("cuda {} {} {} {}{}{} lora-{} {}", JEMM_VERSION,
+                    device_identity(properties_, options.deterministic), Gemms::library(),
+                    sizeof(T) == 2 ? "bf16" : "fp32", options.deterministic ? " deterministic" : "",
+                    settled.empty() ? "" : "-" + settled, lora_mode_name(checkpoint_->lora_mode()),
+                    hash_.get());
   }
 
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -176,7 +194,8 @@ class CudaEngine : public Engine {
   int device_;
   cudaDeviceProp properties_;
   Stream stream_;
-  std::future<std::string> hash_;  // made while the weights are loaded
+  // Made while the weights are loaded. Where that fails, the error waits for it.
+  std::future<std::string> hash_;
   Gemms gemms_;
   std::unique_ptr<Loader> loader_;
   TextForward<T> text_;
@@ -190,15 +209,7 @@ class CudaEngine : public Engine {
 }  // namespace gpu
 
 CudaPresence cuda_presence(int device) {
-  gpu::DeviceFacts facts{.device = device};
-  cudaDriverGetVersion(&facts.driver);
-  facts.status = cudaGetDeviceCount(&facts.n_devices);
-  if (facts.status != cudaSuccess) cudaGetLastError();
-  if (facts.status == cudaSuccess && device >= 0 && device < facts.n_devices) {
-    cudaDeviceGetAttribute(&facts.major, cudaDevAttrComputeCapabilityMajor, device);
-    cudaDeviceGetAttribute(&facts.minor, cudaDevAttrComputeCapabilityMinor, device);
-  }
-  return gpu::presence_of(facts, JEMM_CUDA_ARCHITECTURES);
+  return gpu::presence_of(gpu::facts_of(device), JEMM_CUDA_ARCHITECTURES);
 }
 
 std::unique_ptr<Engine> make_cuda_engine(std::shared_ptr<const Checkpoint> checkpoint,

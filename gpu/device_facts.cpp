@@ -1,9 +1,14 @@
 // The reasons why a device cannot be used, in the order in which they show.
 #include "gpu/device_facts.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include <fmt/format.h>
 
-#include <charconv>
+#include "base/error.h"
+#include "gpu/kernels/kernels.h"
+#include "gpu/kernels/vision_kernels.h"
 
 namespace jemm::gpu {
 namespace {
@@ -57,6 +62,33 @@ CudaPresence presence_of(const DeviceFacts& facts, std::string_view architecture
                                facts.major, facts.minor, architectures, facts.major, facts.minor)};
   }
   return {true, {}};
+}
+
+void check_shared_memory(const DeviceFacts& facts, const TextConfig& config, Precision precision) {
+  const bool is_bf16 = precision == Precision::kBf16;
+  const std::size_t element_bytes = is_bf16 ? 2 : 4;
+  const auto check = [&](std::size_t n_bytes, std::string_view kernel, std::int64_t width) {
+    if (n_bytes <= facts.shared_bytes) return;
+    fail(ErrorKind::kDevice,
+         "CUDA device {}: {} with heads of {} in {} needs {} bytes of shared memory a block, and "
+         "compute capability {}.{} has {}: use another device{}",
+         facts.device, kernel, width, is_bf16 ? "bf16" : "fp32", n_bytes, facts.major, facts.minor,
+         facts.shared_bytes, is_bf16 ? "" : " or --precision bf16");
+  };
+  check(delta_shared_bytes(element_bytes), "the delta rule",
+        std::max(config.key_head_dim, config.value_head_dim));
+  check(attention_shared_bytes(element_bytes, static_cast<std::int32_t>(config.head_dim)),
+        "attention", config.head_dim);
+}
+// So the vision tower needs no check of its own.
+static_assert(kMaxVisionSharedBytes <= delta_shared_bytes(2) &&
+              kMaxVisionSharedBytes <= delta_shared_bytes(4));
+
+std::string device_identity(const cudaDeviceProp& properties, bool deterministic) {
+  const std::string capability = fmt::format("sm_{}{}", properties.major, properties.minor);
+  if (!deterministic) return capability;
+  return fmt::format("{} {} with {} multiprocessors", capability, properties.name,
+                     properties.multiProcessorCount);
 }
 
 }  // namespace jemm::gpu

@@ -30,19 +30,18 @@ static_assert(sizeof(AlgorithmBytes) == sizeof(cublasLtMatmulAlgo_t));
 
 // All that the fastest algorithm depends on beside the product.
 std::string machine_identity() {
-  int device = 0, driver = 0;
-  cuda_check(cudaGetDevice(&device), "asking for the device");
+  int driver = 0;
   cudaDeviceProp properties{};
-  cuda_check(cudaGetDeviceProperties(&properties, device), "asking for the device's properties");
+  cuda_check(cudaGetDeviceProperties(&properties, current_device()),
+             "asking for the device's properties");
   cuda_check(cudaDriverGetVersion(&driver), "asking for the driver");
   return fmt::format("{}, {} multiprocessors, driver {}, {}, jemm {}", properties.name,
                      properties.multiProcessorCount, driver, Gemms::library(), JEMM_VERSION);
 }
 
 std::string cache_key(const Product& p, std::string_view rows) {
-  return fmt::format("{}x{} {}{}{}{} {} {} {}", p.n_out, p.n_in, static_cast<int>(p.in),
-                     static_cast<int>(p.out), p.accumulates ? " adds" : "",
-                     p.has_bias ? " bias" : "", p.x_stride, p.y_stride, rows);
+  return fmt::format("{}x{} {}{}{} {}", p.n_out, p.n_in, static_cast<int>(p.in),
+                     static_cast<int>(p.out), p.has_bias ? " bias" : "", rows);
 }
 
 struct Plan {
@@ -79,8 +78,7 @@ struct Gemms::Impl {
       if (at != settled.end()) return at->second;
       return blas.proposals(Described(product, kTypicalRows), Sums::kWhole, 1).front();
     }
-    // A search would add to y again and again.
-    if (mode == GemmMode::kFastest && product.in == Element::kBf16 && !product.accumulates) {
+    if (mode == GemmMode::kFastest && product.in == Element::kBf16) {
       const std::string key = cache_key(product, std::to_string(row_bucket(described.n_rows)));
       const Trial trial{&described, operands};
       const auto algorithm = found(key, {&trial, 1}, Sums::kSplit, stream);
@@ -94,13 +92,13 @@ struct Gemms::Impl {
                              const Stream& stream) {
     if (const auto known = cache.find(key)) {
       const auto algorithm = std::bit_cast<cublasLtMatmulAlgo_t>(*known);
-      if (std::all_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-            return blas.accepts(*trial.described, algorithm);
-          })) {
-        return algorithm;
-      }
+      const bool accepted = std::all_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+        return blas.accepts(*trial.described, algorithm);
+      });
+      // What is proposed here is whole; a file may say anything.
+      if (accepted && (sums == Sums::kSplit || is_whole(algorithm))) return algorithm;
     }
-    const auto algorithm = find_fastest(blas, trials, sums, stream).algorithm;
+    const auto algorithm = find_fastest(blas, trials, sums, stream);
     cache.put(key, std::bit_cast<AlgorithmBytes>(algorithm));
     return algorithm;
   }
@@ -163,10 +161,6 @@ std::string Gemms::settled() const {
 
 void Gemms::save() {
   impl_->cache.save();
-}
-
-std::size_t Gemms::n_plans() const {
-  return impl_->plans.size();
 }
 
 std::string Gemms::library() {

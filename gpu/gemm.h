@@ -22,15 +22,12 @@ constexpr Element element_of() {
 }
 static_assert(element_of<float>() == Element::kF32);
 
-/// y [rows, n_out] = x [rows, n_in] W [n_out, n_in]^T (+ bias [n_out]) (+ y), row-major.
+/// y [rows, n_out] = x [rows, n_in] W [n_out, n_in]^T (+ bias [n_out]), row-major.
 struct Product {
   std::int64_t n_out = 0, n_in = 0;
   Element in = Element::kBf16;   ///< of x and W
   Element out = Element::kBf16;  ///< of y and bias
-  bool accumulates = false;      ///< adds to y, which is rounded once more
   bool has_bias = false;
-  std::int64_t x_stride = 0;  ///< elements from row to row; 0: n_in
-  std::int64_t y_stride = 0;  ///< 0: n_out
 
   auto operator<=>(const Product&) const = default;
 };
@@ -58,14 +55,14 @@ class Gemms {
   Gemms(const Gemms&) = delete;
   Gemms& operator=(const Gemms&) = delete;
 
-  /// Pointers are 16-byte aligned device memory, strides multiples of 8 elements where the library
+  /// Pointers are 16-byte aligned device memory, widths multiples of 8 elements where the library
   /// is to be fast. bias: null without has_bias. Nothing happens for 0 rows. Throws Error(kDevice).
   void run(const Product& product, std::int64_t n_rows, const void* x, const void* w,
            const void* bias, void* y, const Stream& stream);
 
-  /// kDeterministic, BF16, rows without gaps: chooses the product's algorithm by trying few and
-  /// many rows, with scratch memory for x and y. Without this, and where memory is short, the
-  /// library's proposal for 512 rows is taken. Nothing happens in other modes.
+  /// kDeterministic, BF16: chooses the product's algorithm by trying few and many rows, with scratch
+  /// memory for x and y. Without this, and where memory is short, the library's proposal for 512
+  /// rows is taken. Nothing happens in other modes.
   void settle(const Product& product, const void* w, const Stream& stream);
 
   /// Eight hexadecimal digits of what settle() chose, the same for the same choices; empty for
@@ -74,7 +71,6 @@ class Gemms {
   /// Writes what was found since the last time to the file.
   void save();
 
-  std::size_t n_plans() const;
   /// "cublasLt 13.1.0".
   static std::string library();
 

@@ -22,12 +22,6 @@ constexpr int kFinalRounds = 4;
 constexpr std::chrono::seconds kPatience(5);  // no further proposal is tried after that
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-struct Candidate {
-  cublasLtMatmulAlgo_t algorithm{};
-  std::vector<double> ms;  // the least, by trial
-  double score = 0;
-};
-
 class Stopwatch {
  public:
   explicit Stopwatch(const Stream& stream) : stream_(stream) {}
@@ -53,19 +47,6 @@ void measure(const BlasLt& blas, std::span<const Trial> trials, Candidate& candi
     candidate.ms[i] =
         std::min(candidate.ms[i], stopwatch.cold_ms(blas, trials[i], candidate.algorithm));
   }
-}
-
-void sort_by_score(std::vector<Candidate>& candidates) {
-  std::vector<double> best(candidates.front().ms.size(), kNever);
-  for (const Candidate& c : candidates) {
-    for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], c.ms[i]);
-  }
-  for (Candidate& c : candidates) {
-    c.score = 0;
-    for (std::size_t i = 0; i < best.size(); ++i) c.score += c.ms[i] / best[i];
-  }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
 }
 
 std::vector<Candidate> candidates_for(const BlasLt& blas, std::span<const Trial> trials,
@@ -117,8 +98,27 @@ std::map<Product, std::int64_t> text_products(const TextConfig& c) {
 
 }  // namespace
 
-Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
-                     const Stream& stream) {
+void rank(std::vector<Candidate>& candidates) {
+  std::erase_if(candidates, [](const Candidate& c) {
+    return !std::all_of(c.ms.begin(), c.ms.end(), [](double ms) { return ms < kNever; });
+  });
+  if (candidates.empty()) return;
+  constexpr double kShortest = 1e-6;  // ms; the clock's steps are longer
+  std::vector<double> best(candidates.front().ms.size(), kNever);
+  for (const Candidate& c : candidates) {
+    for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], c.ms[i]);
+  }
+  const auto score = [&](const Candidate& c) {
+    double sum = 0;
+    for (std::size_t i = 0; i < best.size(); ++i) sum += c.ms[i] / std::max(best[i], kShortest);
+    return sum;
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&score](const auto& a, const auto& b) { return score(a) < score(b); });
+}
+
+cublasLtMatmulAlgo_t find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
+                                  const Stream& stream) {
   std::vector<Candidate> candidates = candidates_for(blas, trials, sums);
   Stopwatch stopwatch(stream);
   const auto start = std::chrono::steady_clock::now();
@@ -134,16 +134,17 @@ Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sum
     } catch (const Error&) {  // proposed, but refused: it is never the fastest
     }
   }
-  candidates.resize(n_tried);
-  sort_by_score(candidates);
+  rank(candidates);
+  if (candidates.empty()) {
+    stream.synchronize("a search for algorithms");  // says so when the device is lost
+    fail(ErrorKind::kDevice, "cuBLASLt refuses all that it proposes");
+  }
   candidates.resize(std::min(candidates.size(), kFinalists));
-  std::erase_if(candidates, [](const Candidate& c) { return c.score == kNever; });
-  if (candidates.empty()) fail(ErrorKind::kDevice, "cuBLASLt refuses what it proposes");
   for (int round = 0; round < kFinalRounds; ++round) {
     for (Candidate& candidate : candidates) measure(blas, trials, candidate, stopwatch);
   }
-  sort_by_score(candidates);
-  return {candidates.front().algorithm, candidates.front().ms.front()};
+  rank(candidates);
+  return candidates.front().algorithm;
 }
 
 double floor_ms(const TextConfig& config, std::int64_t n_rows, const Stream& stream) {
@@ -160,7 +161,7 @@ double floor_ms(const TextConfig& config, std::int64_t n_rows, const Stream& str
     const auto y = some_values(n_rows * product.n_out, 3, stream);
     const Described described(product, n_rows);
     const Trial trial{&described, {.x = x.data(), .w = w.data(), .y = y.data()}};
-    const auto algorithm = find_fastest(blas, {&trial, 1}, Sums::kSplit, stream).algorithm;
+    const auto algorithm = find_fastest(blas, {&trial, 1}, Sums::kSplit, stream);
     double best = kNever;
     for (int round = 0; round < kFinalRounds; ++round) {
       start.record(stream);

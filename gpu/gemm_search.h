@@ -15,17 +15,21 @@ struct Trial {
   Operands operands;
 };
 
-struct Fastest {
+/// An algorithm and its least time by trial: infinite where it was refused.
+struct Candidate {
   cublasLtMatmulAlgo_t algorithm{};
-  double ms = 0;  ///< of the first trial
+  std::vector<double> ms;
 };
+/// Takes out what some trial has no time of, sorts the rest by the sum of its times as multiples of
+/// the trials' best.
+void rank(std::vector<Candidate>& candidates);
 
 /// Of what the library proposes for any of the trials, all of one weight, and accepts for all of
 /// them, that with the least sum over the trials of its time as a multiple of the trial's best.
 /// Takes some 0.1 s at the most a trial and GB of weight and rows; waits for the device. Throws
 /// Error(kDevice).
-Fastest find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
-                     const Stream& stream);
+cublasLtMatmulAlgo_t find_fastest(const BlasLt& blas, std::span<const Trial> trials, Sums sums,
+                                  const Stream& stream);
 
 /// The floor of a text forward of `n_rows` rows in BF16, without an adapter, on this device: the
 /// sum over all linear layers, those that read the same input as one product, of the fastest

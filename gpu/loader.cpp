@@ -31,8 +31,7 @@ StoredType stored_type(DType type) {
 }  // namespace
 
 Loader::Loader(const Checkpoint& checkpoint)
-    : checkpoint_(checkpoint), registry_(checkpoint.config()) {
-  cuda_check(cudaGetDevice(&device_), "asking for the device");
+    : checkpoint_(checkpoint), registry_(checkpoint.config()), device_(current_device()) {
   for (Stage& stage : stages_) stage.free.record(stream_);
 }
 

@@ -58,7 +58,7 @@ class Loader {
 
   const Checkpoint& checkpoint_;
   TensorRegistry registry_;
-  int device_ = 0;
+  int device_;
   Stream stream_;
   std::array<Stage, kStages> stages_;
 };

@@ -14,7 +14,9 @@ class Capture {
                "recording a pass");
   }
   ~Capture() {
-    if (!ended_) cudaStreamEndCapture(stream_.get(), &graph_);
+    if (!ended_ && cudaStreamEndCapture(stream_.get(), &graph_) != cudaSuccess) {
+      cudaGetLastError();  // the error that ended it is under way
+    }
     if (graph_ != nullptr) cudaGraphDestroy(graph_);
   }
   Capture(const Capture&) = delete;
@@ -38,7 +40,12 @@ PassGraphs::Graph PassGraphs::record(const Stream& stream, const std::function<v
   Capture capture(stream);
   enqueue();
   cudaGraphExec_t graph = nullptr;
-  cuda_check(cudaGraphInstantiate(&graph, capture.end(), 0), "making a graph of a pass");
+  const cudaError_t status = cudaGraphInstantiate(&graph, capture.end(), 0);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  cuda_check(status, "making a graph of a pass");
   return Graph(graph);
 }
 
@@ -51,7 +58,11 @@ void PassGraphs::run(const DevicePass& pass, const Stream& stream,
     return;
   }
   if (*graph == nullptr) *graph = record(stream, enqueue);
-  cuda_check(cudaGraphLaunch(graph->get(), stream.get()), "launching a pass");
+  if (*graph == nullptr) {
+    enqueue();
+  } else {
+    cuda_check(cudaGraphLaunch(graph->get(), stream.get()), "launching a pass");
+  }
 }
 
 }  // namespace jemm::gpu

@@ -11,7 +11,8 @@
 namespace jemm::gpu {
 
 /// A pass is enqueued plainly the first time, when products are still planned, recorded the second
-/// time, and launched as one graph from then on. Some twenty graphs are kept.
+/// time, and launched as one graph from then on; plainly where memory for a graph is short. The
+/// last twenty graphs are kept.
 class PassGraphs {
  public:
   /// `enqueue` puts the same launches on the stream for equal passes, and waits for nothing.
@@ -25,6 +26,7 @@ class PassGraphs {
   };
   using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, GraphDeleter>;
 
+  /// Null when memory runs out.
   static Graph record(const Stream& stream, const std::function<void()>& enqueue);
 
   RecentlyUsed<DevicePass, Graph> graphs_{20};  // null: seen once

@@ -1,6 +1,7 @@
 // Packs the arrays of a pass behind each other.
 #include "gpu/pass_upload.h"
 
+#include <bit>
 #include <cstring>
 #include <span>
 
@@ -56,9 +57,11 @@ DevicePass PassUpload::run(const Forest& forest, const PassPlan& plan, const Str
     read_rows.push_back(static_cast<std::int32_t>(row));
   }
   const Places places = pack(forest, read_rows, plan, nullptr);
-  if (places.size > host_.size()) host_ = PinnedBytes(2 * places.size);
-  const std::byte* device =
-      device_.reserve(static_cast<std::int64_t>(host_.size()), "the plan of a pass");
+  // The device first and by this pass's need: where there is no room for a plan too large, later
+  // ones ask for less.
+  const std::size_t size = std::bit_ceil(places.size);
+  const std::byte* device = device_.reserve(static_cast<std::int64_t>(size), "the plan of a pass");
+  if (size > host_.size()) host_ = PinnedBytes(size);
   pack(forest, read_rows, plan, host_.data());
   copy_to_device(device_.data(), host_.data(), places.size, stream);
   const auto at = [device]<typename T>(std::size_t place, const T*& pointer) {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include <cuda_bf16.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include "engine/stages.h"
+#include "gpu/reserve.h"
 
 namespace jemm::gpu {
 namespace {
@@ -77,31 +77,33 @@ void TextForward<T>::reserve(const DevicePass& pass) {
   const std::int64_t query_width = c.n_heads * c.head_dim, kv_width = c.n_kv_heads * c.head_dim;
   const std::int64_t mixed = std::max(c.value_dim(), query_width);
   const std::int64_t head_states = rows * c.n_value_heads;
-  const auto grow = [this](auto& array, std::int64_t n, std::string_view what = "activations") {
-    if (n > array.capacity()) graphs_.clear();  // they hold the old address
-    array.reserve(n, what);
+  const auto each = [&](const auto& visit) {
+    visit(x_, rows * c.hidden_size);
+    visit(normed_, most * c.hidden_size);
+    visit(update_, most * widest_update_);
+    visit(projected_, rows * widest_in_);
+    visit(mixed_, rows * mixed);
+    visit(heads_, rows * std::max(c.conv_dim(), query_width + kv_width));
+    visit(core_, rows * c.value_dim());
+    visit(gate_up_, most * widest_gate_up_);
+    visit(activated_, most * c.intermediate_size);
+    visit(read_x_, pass.n_reads * c.hidden_size);
+    visit(final_, pass.n_reads * c.hidden_size);
+    visit(read_mixed_, pass.n_reads * mixed);
+    visit(cosine_, rows * c.rotary_dim / 2);
+    visit(sine_, rows * c.rotary_dim / 2);
+    visit(solved_v_, head_states * c.value_head_dim);
+    visit(solved_k_, head_states * c.key_head_dim);
+    visit(ahead_, head_states * kDeltaChunk);
+    visit(decays_, head_states * 2);
+    visit(states_, pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim);
+    visit(logits_, pass.n_reads * 32);
   };
-  grow(x_, rows * c.hidden_size);
-  grow(normed_, most * c.hidden_size);
-  grow(update_, most * widest_update_);
-  grow(projected_, rows * widest_in_);
-  grow(mixed_, rows * mixed);
-  grow(heads_, rows * std::max(c.conv_dim(), query_width + kv_width));
-  grow(core_, rows * c.value_dim());
-  grow(gate_up_, most * widest_gate_up_);
-  grow(activated_, most * c.intermediate_size);
-  grow(read_x_, pass.n_reads * c.hidden_size);
-  grow(final_, pass.n_reads * c.hidden_size);
-  grow(read_mixed_, pass.n_reads * mixed);
-  grow(cosine_, rows * c.rotary_dim / 2);
-  grow(sine_, rows * c.rotary_dim / 2);
-  grow(solved_v_, head_states * c.value_head_dim);
-  grow(solved_k_, head_states * c.key_head_dim);
-  grow(ahead_, head_states * kDeltaChunk);
-  grow(decays_, head_states * 2);
-  grow(states_, pass.n_slots * c.n_value_heads * c.key_head_dim * c.value_head_dim,
-       "recurrent states");
-  grow(logits_, pass.n_reads * 32);
+  reserve_together("activations", each, [&](std::size_t n_wanted, std::size_t n_freed) {
+    check_free_memory(n_wanted, n_freed, "activations");
+    stream_.synchronize("the text layers");
+    graphs_.clear();  // they hold the old addresses
+  });
 }
 
 template <typename T>
@@ -202,9 +204,9 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
   T* projected = projected_.data();
   const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
   add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
-  const T* z = projected + config_.conv_dim();
-  const T* b = z + config_.value_dim();
-  const T* a = b + config_.n_value_heads;
+  const T* z = projected + layer.in.begin(1);
+  const T* b = projected + layer.in.begin(2);
+  const T* a = projected + layer.in.begin(3);
 
   const auto n_key_heads = static_cast<std::int32_t>(config_.n_key_heads);
   const auto n_value_heads = static_cast<std::int32_t>(config_.n_value_heads);
@@ -221,18 +223,18 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
                .previous = pass.previous},
               projected, heads_.data(), stream);
   const DeltaArgs<T> delta{.n_key_heads = n_key_heads,
-                        .n_value_heads = n_value_heads,
-                        .key_dim = key_dim,
-                        .value_dim = value_dim,
-                        .gate_stride = stride,
-                        .decay = mixer.decay.data(),
-                        .time_bias = mixer.time_bias.data(),
-                        .chunks = pass.chunks,
-                        .solved_v = solved_v_.data(),
-                        .solved_k = solved_k_.data(),
-                        .ahead = ahead_.data(),
-                        .decays = decays_.data(),
-                        .states = states_.data()};
+                           .n_value_heads = n_value_heads,
+                           .key_dim = key_dim,
+                           .value_dim = value_dim,
+                           .gate_stride = stride,
+                           .decay = mixer.decay.data(),
+                           .time_bias = mixer.time_bias.data(),
+                           .chunks = pass.chunks,
+                           .solved_v = solved_v_.data(),
+                           .solved_k = solved_k_.data(),
+                           .ahead = ahead_.data(),
+                           .decays = decays_.data(),
+                           .states = states_.data()};
   delta_prepare(delta, pass.n_chunks, heads_.data(), a, b, stream);
   for (const DeltaLevel& level : pass.levels) {
     delta_scan(delta, pass.delta_runs + level.first_run, level.n_runs, heads_.data(), core_.data(),

@@ -18,6 +18,7 @@ const std::string kEmbedding = "model.language_model.embed_tokens.weight";
 
 constexpr std::int64_t kOutputStep = 8;  // rows of products start at multiples of 16 bytes
 constexpr std::int32_t kRankStep = 16;   // the sum of one matrix instruction
+constexpr std::int64_t kLayerStep = 32;  // columns that a warp consumes are of one layer
 
 template <typename Integer>
 Integer padded(Integer n, Integer step) {
@@ -53,7 +54,7 @@ void load_pairs(Loader& loader, const Pairs& pairs, LinearGroup<T>& group) {
     const auto* from_b = reinterpret_cast<const float*>(b_values.data.bytes.data());
     const std::int64_t first_row = group.n_out + static_cast<std::int64_t>(p) * group.rank;
     loader.values(from_a, a_values.size(), group.w.data() + first_row * group.n_in);
-    const std::int64_t own = a_values.shape[0], begin = p == 0 ? 0 : group.ends[p - 1];
+    const std::int64_t own = a_values.shape[0], begin = group.begin(p);
     const auto scale = static_cast<float>(pairs[p]->scale);
     for (std::int64_t o = 0; o < b_values.shape[0]; ++o) {
       for (std::int64_t j = 0; j < own; ++j) {
@@ -65,17 +66,17 @@ void load_pairs(Loader& loader, const Pairs& pairs, LinearGroup<T>& group) {
   loader.values(b.data(), std::ssize(b), group.b.data());
 }
 
+// Each layer's outputs are padded to a multiple of `step`.
 template <typename T>
-LinearGroup<T> linear_group(Loader& loader, const std::vector<std::string>& modules) {
+LinearGroup<T> linear_group(Loader& loader, const std::vector<std::string>& modules,
+                            std::int64_t step = 1) {
   LinearGroup<T> group;
   Pairs pairs;
-  std::vector<std::int64_t> begins;
   std::int64_t n_out = 0;
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const Shape& shape = loader.shape(modules[i] + ".weight");
     group.n_in = shape[1];
-    begins.push_back(n_out);
-    n_out += shape[0];
+    n_out += padded(shape[0], step);
     group.ends[i] = static_cast<std::int32_t>(n_out);
     pairs.push_back(loader.checkpoint().lora(modules[i]));
   }
@@ -85,11 +86,9 @@ LinearGroup<T> linear_group(Loader& loader, const std::vector<std::string>& modu
   group.width = group.n_out + group.n_layers * group.rank;
   group.w.reserve(group.width * group.n_in, "the weights");
   // What is padded stays zero.
-  fill_zero(group.w.data() + n_out * group.n_in,
-            static_cast<std::size_t>((group.width - n_out) * group.n_in) * sizeof(T),
-            loader.stream());
+  fill_zero(group.w.data(), group.w.size_bytes(), loader.stream());
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    loader.tensor(modules[i] + ".weight", group.w.data() + begins[i] * group.n_in);
+    loader.tensor(modules[i] + ".weight", group.w.data() + group.begin(i) * group.n_in);
   }
   load_pairs(loader, pairs, group);
   return group;
@@ -127,8 +126,10 @@ LayerWeights<T> layer_weights(Loader& loader, std::size_t index) {
     layer.out = linear_group<T>(loader, {mixer + ".o_proj"});
   } else {
     const std::string mixer = name + ".linear_attn";
-    layer.in = linear_group<T>(loader, {mixer + ".in_proj_qkv", mixer + ".in_proj_z",
-                                        mixer + ".in_proj_b", mixer + ".in_proj_a"});
+    layer.in = linear_group<T>(
+        loader,
+        {mixer + ".in_proj_qkv", mixer + ".in_proj_z", mixer + ".in_proj_b", mixer + ".in_proj_a"},
+        kLayerStep);
     layer.mixer = delta_net_weights<T>(loader, mixer);
     layer.out = linear_group<T>(loader, {mixer + ".out_proj"});
   }

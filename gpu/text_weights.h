@@ -21,14 +21,16 @@ namespace jemm::gpu {
 template <typename T>
 struct LinearGroup {
   std::int64_t n_in = 0;
-  std::int64_t n_out = 0;  // of the layers, padded with zero rows to a multiple of 8
+  std::int64_t n_out = 0;  // of the layers, padded with zero rows: a multiple of 8
   std::int64_t width = 0;  // n_out + n_layers * rank: a row of the product
   DeviceArray<T> w;        // [width, n_in]
 
   std::int32_t rank = 0;  // of all pairs, padded with zeros to a multiple of 16; 0: none has a pair
   DeviceArray<T> b;       // [rank, n_out], times the pair's scale
   std::int32_t n_layers = 0;
-  std::array<std::int32_t, 4> ends{};  // one past each layer's last output
+  std::array<std::int32_t, 4> ends{};  // one past each layer's last output and its padding
+
+  std::int64_t begin(std::size_t layer) const { return layer == 0 ? 0 : ends[layer - 1]; }
 
   /// The consumer's view of y [rows, width], the input's product with w.
   LowRank<T> update(const T* y) const {

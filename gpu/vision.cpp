@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "gpu/kernels/fill.h"
+#include "gpu/reserve.h"
 
 namespace jemm::gpu {
 namespace {
@@ -70,7 +71,6 @@ std::vector<Turn> make_turns(const VisionConfig& config, std::int64_t n) {
 
 template <typename Value>
 void upload(DeviceArray<Value>& to, const std::vector<Value>& from, const Stream& stream) {
-  to.reserve(static_cast<std::int64_t>(from.size()));
   copy_to_device(to.data(), from.data(), from.size() * sizeof(Value), stream);
 }
 
@@ -141,24 +141,40 @@ void VisionTower<T>::place(std::span<const ImagePatches> images) {
   }
   n_patches_ = static_cast<std::int64_t>(places.size());
   n_tiles_ = static_cast<std::int64_t>(tiles.size());
+  const std::vector<Turn> turns = make_turns(config_, side);
+  reserve(std::ssize(turns));
   upload(places_, places, stream_);
   upload(tiles_, tiles, stream_);
-  upload(turns_, make_turns(config_, side), stream_);
+  upload(turns_, turns, stream_);
+}
 
-  const std::int64_t width = config_.hidden_size;
-  x_.reserve(n_patches_ * width);
-  normed_.reserve(n_patches_ * width);
-  update_.reserve(n_patches_ * width);
-  qkv_.reserve(n_patches_ * 3 * width);
-  inner_.reserve(n_patches_ * std::max(config_.intermediate_size, width));
-  merged_.reserve(n_patches_ / patches_a_row() * config_.out_hidden_size);
+template <typename T>
+void VisionTower<T>::reserve(std::int64_t n_turns) {
+  const std::int64_t width = config_.hidden_size, n_values = n_patches_ * weights_.patch_embed.n_in;
+  const auto each = [&](const auto& visit) {
+    visit(places_, n_patches_);
+    visit(tiles_, n_tiles_);
+    visit(turns_, n_turns);
+    visit(values_, n_values);
+    if constexpr (!std::is_same_v<T, float>) visit(patches_, n_values);
+    visit(x_, n_patches_ * width);
+    visit(normed_, n_patches_ * width);
+    visit(update_, n_patches_ * width);
+    visit(qkv_, n_patches_ * 3 * width);
+    visit(inner_, n_patches_ * std::max(config_.intermediate_size, width));
+    visit(merged_, n_patches_ / patches_a_row() * config_.out_hidden_size);
+  };
+  reserve_together("images", each, [&](std::size_t n_wanted, std::size_t n_freed) {
+    check_free_memory(n_wanted, n_freed, "images");
+    stream_.synchronize("the vision tower");  // the batch before
+  });
 }
 
 /// x = W patch + bias + position.
 template <typename T>
 void VisionTower<T>::embed(std::span<const ImagePatches> images) {
   const std::int64_t n = n_patches_ * weights_.patch_embed.n_in;
-  float* to = values_.reserve(n);
+  float* to = values_.data();
   for (const ImagePatches& image : images) {
     copy_to_device(to, image.values.data(), image.values.size_bytes(), stream_);
     to += image.values.size();
@@ -167,7 +183,7 @@ void VisionTower<T>::embed(std::span<const ImagePatches> images) {
   if constexpr (std::is_same_v<T, float>) {
     patches = values_.data();
   } else {
-    convert(values_.data(), StoredType::kF32, n, patches_.reserve(n), stream_.get());
+    convert(values_.data(), StoredType::kF32, n, patches_.data(), stream_.get());
     patches = patches_.data();
   }
   apply(weights_.patch_embed, n_patches_, patches, x_.data());

@@ -35,6 +35,7 @@ class VisionTower {
 
   void run_batch(std::span<const ImagePatches> images, Rows& results);
   void place(std::span<const ImagePatches> images);
+  void reserve(std::int64_t n_turns);
   void embed(std::span<const ImagePatches> images);
   void attend(const VisionBlockWeights<T>& block);
   void merge();

@@ -172,10 +172,9 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T, int kHead>
 void launch(const AttentionArgs& args, const AttentionTensors<T>& tensors, StreamHandle stream) {
-  constexpr int kShared = static_cast<int>(sizeof(Shared<T, kHead>));
-  cuda_check(cudaFuncSetAttribute(attention_kernel<T, kHead>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
-             "attention");
+  constexpr std::size_t kShared = sizeof(Shared<T, kHead>);
+  static_assert(kShared == attention_shared_bytes(sizeof(T), kHead));
+  allow_shared(attention_kernel<T, kHead>, kShared, "attention");
   const dim3 grid(static_cast<unsigned>(args.n_tiles), static_cast<unsigned>(args.n_heads));
   attention_kernel<T, kHead><<<grid, kThreads, kShared, stream>>>(args, tensors);
   check_launch("attention");
@@ -195,12 +194,13 @@ void attention(const AttentionArgs& args, const T* q, const T* k, const T* v, co
       return;
     }
   }
-  if (args.head_dim <= 32) {
-    launch<T, 32>(args, tensors, stream);
-  } else if (args.head_dim <= 128) {
-    launch<T, 128>(args, tensors, stream);
-  } else {
-    launch<T, kMaxAttentionHead>(args, tensors, stream);
+  switch (padded_attention_head(args.head_dim)) {
+    case 32:
+      return launch<T, 32>(args, tensors, stream);
+    case 128:
+      return launch<T, 128>(args, tensors, stream);
+    default:
+      return launch<T, kMaxAttentionHead>(args, tensors, stream);
   }
 }
 template void attention(const AttentionArgs&, const float*, const float*, const float*,

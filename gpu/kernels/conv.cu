@@ -1,8 +1,12 @@
 // The causal convolution before the delta rule and the gated norm behind it.
 //
-// A warp takes one head over a strip of rows, a lane four neighbouring channels of it. The rows of
-// a strip are read at once, before the first is used, and each but once: the inputs before a row
-// are carried along in registers, and read anew where a run begins. Bound by the bytes of x and y.
+// A warp takes a head (the convolution) or two rows of one (the norm) over a strip of rows, a lane
+// some neighbouring channels. What a strip reads is asked for at once, before the first of it is
+// used; the convolution reads each row but once and carries the inputs before it in registers,
+// which it reads anew where a run begins. Bound by the bytes of x and y.
+#include <algorithm>
+#include <initializer_list>
+
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
@@ -11,56 +15,67 @@ namespace jemm::gpu {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kEach = 4;  // channels of a lane
-constexpr int kMaxHead = 32 * kEach;
+constexpr int kMaxHead = kMaxDeltaHead;
 constexpr int kMaxWidth = 4;                 // taps
 constexpr int kBefore = kMaxWidth - 1;       // inputs before a row that it sees
 constexpr int kConvRows = 8, kNormRows = 4;  // of a strip
 
-// A lane's channels of one row as they are stored.
-template <typename T>
-struct alignas(kEach * sizeof(T)) Stored {
-  T x[kEach];
-};
-
-// Channels of a head that a lane holds: `n` of them from `first` on, at once where `whole`.
+// The channels of a head that a lane holds, kMaxHead / kEach lanes a head. kAligned: they are all
+// there or none, and in memory at a multiple of their size (16 bytes at the most).
+template <int kEach, bool kAligned>
 struct Channels {
+  static constexpr int kLanes = kMaxHead / kEach;
+
   __device__ explicit Channels(int width)
-      : first(static_cast<int>(threadIdx.x) % 32 * kEach), n(min(max(width - first, 0), kEach)) {}
+      : first(static_cast<int>(threadIdx.x) % kLanes * kEach),
+        n(min(max(width - first, 0), kEach)) {}
 
   template <typename T>
-  __device__ Stored<T> load(const T* head) const {
-    const T* p = head + first;
-    if (is_whole(p)) return *reinterpret_cast<const Stored<T>*>(p);
-    Stored<T> to;
+  __device__ Pack<T, kEach> load(const T* head) const {
+    Pack<T, kEach> to = {};
+    if constexpr (kAligned) {
+      if (n > 0) to = load_pack<T, kEach>(head + first);
+    } else {
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) to.x[i] = i < n ? p[i] : from_float<T>(0.0f);
+      for (int i = 0; i < kEach; ++i) {
+        if (i < n) to.at[i] = head[first + i];
+      }
+    }
     return to;
   }
+
   template <typename T>
   __device__ void store(const float (&x)[kEach], T* head) const {
-    T* p = head + first;
-    if (is_whole(p)) {
-      Stored<T> from;
+    Pack<T, kEach> from;
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) from.x[i] = from_float<T>(x[i]);
-      *reinterpret_cast<Stored<T>*>(p) = from;
-      return;
-    }
+    for (int i = 0; i < kEach; ++i) from.at[i] = from_float<T>(x[i]);
+    if constexpr (kAligned) {
+      if (n > 0) store_pack(head + first, from);
+    } else {
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      if (i < n) p[i] = from_float<T>(x[i]);
+      for (int i = 0; i < kEach; ++i) {
+        if (i < n) head[first + i] = from.at[i];
+      }
     }
+  }
+
+  // The sum over a head's lanes, in each of them.
+  __device__ float sum(float x) const {
+#pragma unroll
+    for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+      x += __shfl_xor_sync(0xffffffffU, x, offset);
+    }
+    return x;
   }
 
   int first, n;
-
- private:
-  template <typename T>
-  __device__ bool is_whole(const T* p) const {
-    return n == kEach && reinterpret_cast<std::uintptr_t>(p) % sizeof(Stored<T>) == 0;
-  }
 };
+
+// 1 / sqrt(x) to the precision of a T.
+template <typename T>
+__device__ float inverse_root(float x) {
+  return sizeof(T) == 2 ? rsqrtf(x) : 1.0f / sqrtf(x);
+}
 
 struct Strip {
   __device__ Strip(std::int64_t n_rows, int rows_each)
@@ -71,7 +86,9 @@ struct Strip {
   int head = static_cast<int>(blockIdx.y) * kWarps + static_cast<int>(threadIdx.x) / 32;
 };
 
-template <typename T>
+constexpr int kConvEach = 4;  // channels of a lane
+
+template <typename T, bool kAligned>
 __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args, const T* x, T* y) {
   const Strip strip(args.n_rows, kConvRows);
   const int n_key_heads = 2 * args.n_key_heads;
@@ -81,59 +98,66 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
   const int begin = is_key
                         ? strip.head * args.key_dim
                         : n_key_heads * args.key_dim + (strip.head - n_key_heads) * args.value_dim;
-  const Channels channels(is_key ? args.key_dim : args.value_dim);
+  const Channels<kConvEach, kAligned> channels(is_key ? args.key_dim : args.value_dim);
   x += begin;
   y += begin;
 
-  Stored<T> inputs[kConvRows];
+  // The strip's rows behind those before it, which are mostly what its first rows see.
+  Pack<T, kConvEach> inputs[kBefore + kConvRows];
 #pragma unroll
-  for (int r = 0; r < kConvRows; ++r) {
-    inputs[r] = channels.load(x + (strip.row0 + min(r, strip.n - 1)) * args.x_stride);
+  for (int r = 0; r < kBefore + kConvRows; ++r) {
+    const std::int64_t row = strip.row0 + min(r - kBefore, strip.n - 1);
+    inputs[r] = channels.load(x + max(row, std::int64_t{0}) * args.x_stride);
   }
-  // Taps and inputs before the row, oldest first; those that a narrower convolution lacks are zero.
-  const int lacking = kMaxWidth - args.width;
-  float taps[kMaxWidth][kEach] = {}, before[kBefore][kEach] = {};
-#pragma unroll
-  for (int j = 0; j < kMaxWidth; ++j) {
-    if (j < lacking) continue;
-    const Stored<float> stored =
-        channels.load(args.taps + static_cast<std::int64_t>(j - lacking) * n_channels + begin);
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) taps[j][i] = stored.x[i];
-  }
-
-  const auto read_before = [&](std::int64_t row) {
-    const std::int32_t* previous = args.previous + row * (args.width - 1);
-#pragma unroll
-    for (int j = 0; j < kBefore; ++j) {
-      if (j < lacking) continue;
-      const std::int64_t from = previous[j - lacking];
-      const Stored<T> stored = channels.load(x + max(from, std::int64_t{0}) * args.x_stride);
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) before[j][i] = from < 0 ? 0.0f : to_float(stored.x[i]);
-    }
-  };
-  read_before(strip.row0);
-  // Bit r: row r of the strip begins a run. A lane asks for its row, before anything is stored.
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t asked = strip.row0 + min(lane, strip.n - 1);
+  // Bit r: row r - kBefore + 1 of the strip begins a run, or there is no such row.
+  const int n_before = args.width - 1, lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t asked = strip.row0 + min(lane - kBefore + 1, strip.n - 1);
   const unsigned begins = __ballot_sync(
       0xffffffffU,
-      args.width > 1 && args.previous[(asked + 1) * (args.width - 1) - 1] != asked - 1);
+      asked < 1 || (n_before > 0 && args.previous[(asked + 1) * n_before - 1] != asked - 1));
+
+  // Taps and inputs before the row, oldest first; a narrower convolution lacks the oldest.
+  const int lacking = kBefore - n_before;
+  float taps[kMaxWidth][kConvEach], before[kBefore][kConvEach];
+#pragma unroll
+  for (int j = 0; j < kMaxWidth; ++j) {
+    Pack<float, kConvEach> tap = {};
+    if (j >= lacking) {
+      tap = channels.load(args.taps + static_cast<std::int64_t>(j - lacking) * n_channels + begin);
+    }
+#pragma unroll
+    for (int i = 0; i < kConvEach; ++i) taps[j][i] = tap.at[i];
+  }
+#pragma unroll
+  for (int j = 0; j < kBefore; ++j) {
+#pragma unroll
+    for (int i = 0; i < kConvEach; ++i) before[j][i] = to_float(inputs[j].at[i]);
+  }
 
 #pragma unroll
   for (int r = 0; r < kConvRows; ++r) {
     if (r >= strip.n) break;
     const std::int64_t row = strip.row0 + r;
-    if (r > 0 && (begins >> r & 1) != 0) read_before(row);
-    float c[kEach];
+    constexpr unsigned kFirst = (1U << kBefore) - 1;
+    if ((begins >> r & (r == 0 ? kFirst : 1U << (kBefore - 1))) != 0) {
+#pragma unroll
+      for (int j = 0; j < kBefore; ++j) {
+        const std::int64_t from = j < lacking ? -1 : args.previous[row * n_before + j - lacking];
+        const auto input = channels.load(x + max(from, std::int64_t{0}) * args.x_stride);
+#pragma unroll
+        for (int i = 0; i < kConvEach; ++i) before[j][i] = from < 0 ? 0.0f : to_float(input.at[i]);
+      }
+    }
+    float c[kConvEach];
     float sum = 0;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const float now = to_float(inputs[r].x[i]);
+    for (int i = 0; i < kConvEach; ++i) {
+      const float now = to_float(inputs[kBefore + r].at[i]);
       c[i] = 0;
 #pragma unroll
-      for (int j = 0; j < kBefore; ++j) c[i] += before[j][i] * taps[j][i];
+      for (int j = 0; j < kBefore; ++j) {
+        if (j >= lacking) c[i] += before[j][i] * taps[j][i];
+      }
       c[i] = silu_for<T>(c[i] + now * taps[kBefore][i]);
       sum += c[i] * c[i];
 #pragma unroll
@@ -141,7 +165,7 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
       before[kBefore - 1][i] = now;
     }
     if (is_key) {
-      const float factor = 1.0f / sqrtf(warp_sum(sum) + 1e-6f);
+      const float factor = inverse_root<T>(channels.sum(sum) + 1e-6f);
 #pragma unroll
       for (float& value : c) value *= factor;
     }
@@ -149,37 +173,43 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
   }
 }
 
-template <typename T>
+constexpr int kNormEach = 8;
+
+template <typename T, bool kAligned>
 __global__ void __launch_bounds__(32 * kWarps)
     gated_norm_kernel(const T* core, const T* z, std::int64_t z_stride, const float* factor,
                       float eps, std::int64_t n_rows, int n_heads, int width, T* y) {
   const Strip strip(n_rows, kNormRows);
   if (strip.head >= n_heads) return;
-  const Channels channels(width);
-  Stored<T> values[kNormRows], gates[kNormRows];
+  const Channels<kNormEach, kAligned> channels(width);
+  constexpr int kAtOnce = 32 / channels.kLanes;  // rows
+  const int own = static_cast<int>(threadIdx.x) % 32 / channels.kLanes;
+  Pack<T, kNormEach> values[kNormRows / kAtOnce], gates[kNormRows / kAtOnce];
 #pragma unroll
-  for (int r = 0; r < kNormRows; ++r) {
-    const std::int64_t row = strip.row0 + min(r, strip.n - 1);
+  for (int r = 0; r < kNormRows / kAtOnce; ++r) {
+    const std::int64_t row = strip.row0 + min(r * kAtOnce + own, strip.n - 1);
     values[r] = channels.load(core + (row * n_heads + strip.head) * width);
     gates[r] = channels.load(z + row * z_stride + strip.head * width);
   }
-  const Stored<float> factors = channels.load(factor);
+  const auto factors = channels.load(factor);
 #pragma unroll
-  for (int r = 0; r < kNormRows; ++r) {
-    if (r >= strip.n) break;
-    float v[kEach];
+  for (int r = 0; r < kNormRows / kAtOnce; ++r) {
+    float v[kNormEach];
     float sum = 0;
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      v[i] = to_float(values[r].x[i]);
+    for (int i = 0; i < kNormEach; ++i) {
+      v[i] = to_float(values[r].at[i]);
       sum += v[i] * v[i];
     }
-    const float inverse = 1.0f / sqrtf(warp_sum(sum) / static_cast<float>(width) + eps);
+    const float inverse = inverse_root<T>(channels.sum(sum) / static_cast<float>(width) + eps);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      v[i] = v[i] * inverse * factors.x[i] * silu_for<T>(to_float(gates[r].x[i]));
+    for (int i = 0; i < kNormEach; ++i) {
+      v[i] = v[i] * inverse * factors.at[i] * silu_for<T>(to_float(gates[r].at[i]));
     }
-    channels.store(v, y + ((strip.row0 + r) * n_heads + strip.head) * width);
+    const int row = r * kAtOnce + own;
+    if (row < strip.n) {
+      channels.store(v, y + ((strip.row0 + row) * n_heads + strip.head) * width);
+    }
   }
 }
 
@@ -192,6 +222,15 @@ void check_head(std::int32_t width) {
   check_limit("a delta-rule head's width", width, kMaxHead);
 }
 
+// Whether a lane's `each` channels can be moved at once everywhere.
+bool is_aligned(std::initializer_list<const void*> pointers,
+                std::initializer_list<std::int64_t> lengths, int each) {
+  return std::all_of(pointers.begin(), pointers.end(),
+                     [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }) &&
+         std::all_of(lengths.begin(), lengths.end(),
+                     [each](std::int64_t n) { return n % each == 0; });
+}
+
 }  // namespace
 
 template <typename T>
@@ -200,8 +239,12 @@ void causal_conv(const ConvArgs& args, const T* x, T* y, StreamHandle stream) {
   check_head(args.key_dim);
   check_head(args.value_dim);
   check_limit("the convolution's width", args.width, kMaxWidth);
+  const auto kernel =
+      is_aligned({x, y, args.taps}, {args.x_stride, args.key_dim, args.value_dim}, kConvEach)
+          ? causal_conv_kernel<T, true>
+          : causal_conv_kernel<T, false>;
   const dim3 grid = grid_of(args.n_rows, kConvRows, 2 * args.n_key_heads + args.n_value_heads);
-  causal_conv_kernel<<<grid, 32 * kWarps, 0, stream>>>(args, x, y);
+  kernel<<<grid, 32 * kWarps, 0, stream>>>(args, x, y);
   check_launch("causal_conv");
 }
 
@@ -211,7 +254,10 @@ void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* f
                 StreamHandle stream) {
   if (n_rows == 0) return;
   check_head(head_dim);
-  gated_norm_kernel<<<grid_of(n_rows, kNormRows, n_heads), 32 * kWarps, 0, stream>>>(
+  const auto kernel = is_aligned({core, z, factor, y}, {z_stride, head_dim}, kNormEach)
+                          ? gated_norm_kernel<T, true>
+                          : gated_norm_kernel<T, false>;
+  kernel<<<grid_of(n_rows, kNormRows, n_heads), 32 * kWarps, 0, stream>>>(
       core, z, z_stride, factor, eps, n_rows, n_heads, head_dim, y);
   check_launch("gated_norm");
 }

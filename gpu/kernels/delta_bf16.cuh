@@ -14,10 +14,6 @@ namespace jemm::gpu::delta {
 
 using bf16 = __nv_bfloat16;
 
-__device__ inline std::uint32_t pack(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
 __device__ inline float2 unpack(std::uint32_t pair) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
 }
@@ -32,8 +28,8 @@ __device__ inline std::uint32_t turned(std::uint32_t pair) {
 // Left operand [16, 16] out of two tiles of accumulators.
 struct Operand {
   __device__ Operand(const float (&left)[4], const float (&right)[4])
-      : r{pack(left[0], left[1]), pack(left[2], left[3]), pack(right[0], right[1]),
-          pack(right[2], right[3])} {}
+      : r{pack_pair(left[0], left[1]), pack_pair(left[2], left[3]), pack_pair(right[0], right[1]),
+          pack_pair(right[2], right[3])} {}
   std::uint32_t r[4];
 };
 
@@ -59,38 +55,36 @@ __device__ inline void multiply(float (&left)[4], float (&right)[4], const std::
   mma_bf16(right, a, r[2], r[3]);
 }
 
-// Whether all rows from `from` on start at multiples of 16 bytes.
-__device__ inline bool is_aligned(const bf16* from, std::int64_t stride) {
-  return reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && stride % 8 == 0;
+// Whether rows from `from` on are whole vectors of 16 bytes.
+__device__ inline bool is_aligned(const bf16* from, int stride, int width) {
+  return reinterpret_cast<std::uintptr_t>(from) % 16 == 0 && stride % 8 == 0 && width % 8 == 0;
 }
 
 // [64, kWidth] to shared memory by kCopiers threads, in the background where rows are aligned;
 // zeros behind n_rows and `width`.
 template <int kWidth, int kCopiers>
-__device__ inline void copy_tile(const bf16* from, std::int64_t stride, int n_rows, int width,
-                                 bf16* to, int to_stride, int thread) {
+__device__ inline void copy_tile(const bf16* from, int stride, int n_rows, int width, bf16* to,
+                                 int to_stride, int thread) {
   constexpr int kPerRow = kWidth / 8, kStep = kCopiers / kPerRow;
-  const int column = thread % kPerRow * 8, valid = min(max(width - column, 0), 8);
-  to += thread / kPerRow * to_stride + column;
-  if (is_aligned(from, stride)) {
-    from += valid > 0 ? column : 0;
+  const int row = thread / kPerRow, column = thread % kPerRow * 8;
+  const int end = column < width ? n_rows : 0;  // rows from here on are zeros
+  to += row * to_stride + column;
+  if (is_aligned(from, stride, width)) {
+    from += row * stride + column;
+    const std::uint32_t target = shared_address(to);
 #pragma unroll
     for (int i = 0; i < kChunk; i += kStep) {
-      const int row = i + thread / kPerRow;
-      const bool there = row < n_rows;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                       static_cast<std::uint32_t>(__cvta_generic_to_shared(to + i * to_stride))),
-                   "l"(from + (there ? row : 0) * stride), "r"(there ? 2 * valid : 0)
-                   : "memory");
+      copy_16_unless(row + i >= end, target + 2 * i * to_stride, from + i * stride);
     }
     return;
   }
 #pragma unroll 1
   for (int i = 0; i < kChunk; i += kStep) {
-    const int row = i + thread / kPerRow;
+#pragma unroll 1
     for (int j = 0; j < 8; ++j) {
-      to[i * to_stride + j] =
-          row < n_rows && j < valid ? from[row * stride + column + j] : from_float<bf16>(0.0f);
+      to[i * to_stride + j] = row + i < end && column + j < width
+                                  ? from[(row + i) * stride + column + j]
+                                  : from_float<bf16>(0.0f);
     }
   }
 }
@@ -99,17 +93,19 @@ __device__ inline void copy_tile(const bf16* from, std::int64_t stride, int n_ro
 // `width`.
 template <int kRows, int kWidth>
 __device__ inline void store_tile(const bf16* from, int from_stride, int n_rows, int width,
-                                  bf16* to, std::int64_t stride) {
+                                  bf16* to, int stride) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (is_aligned(to, stride) && width >= kWidth) {
+  if (is_aligned(to, stride, width)) {
     constexpr int kPerRow = kWidth / 8;
-    const int column = lane % kPerRow * 8;
+    const int row = lane / kPerRow, column = lane % kPerRow * 8;
+    if (column >= width) return;
+    from += row * from_stride + column;
+    to += column;
 #pragma unroll
     for (int i = 0; i < kRows; i += 32 / kPerRow) {
-      const int row = i + lane / kPerRow;
-      if (row < n_rows) {
-        *reinterpret_cast<uint4*>(to + row * stride + column) =
-            *reinterpret_cast<const uint4*>(from + row * from_stride + column);
+      if (row + i < n_rows) {
+        *reinterpret_cast<uint4*>(to + (row + i) * stride) =
+            *reinterpret_cast<const uint4*>(from + i * from_stride);
       }
     }
     return;
@@ -117,8 +113,9 @@ __device__ inline void store_tile(const bf16* from, int from_stride, int n_rows,
 #pragma unroll 1
   for (int i = lane; i < kRows * kWidth; i += 32) {
     const int row = i / kWidth, column = i % kWidth;
-    if (row < n_rows && column < width)
+    if (row < n_rows && column < width) {
       to[row * stride + column] = from[row * from_stride + column];
+    }
   }
 }
 

@@ -71,7 +71,9 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<std::int64_t>(chunk.row_begin) * args.n_value_heads + place.head;
   load_tile<kHead>(rows + place.q, place.stride, chunk.n_rows, args.key_dim, shared.q, kRowStride);
   load_tile<kHead>(rows + place.k, place.stride, chunk.n_rows, args.key_dim, shared.k, kRowStride);
-  if (threadIdx.x < 32) load_gates(args, chunk, place.head, a, b, shared.gates);
+  if (threadIdx.x < 32) {
+    fill_gates(args, chunk, place.head, read_gates(args, chunk, place.head, a, b), shared.gates);
+  }
   __syncthreads();
 
   // Scores: a warp takes 16 rows and 32 columns of both.
@@ -90,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int i = row0 + lane.g + e / 2 * 8, j = column0 + 8 * n + 2 * lane.t + e % 2;
-      const float decay = j <= i ? expf(difference(gates.cumulated[i], gates.cumulated[j])) : 0.0f;
+      const float decay = j <= i ? exp2f(difference(gates.cumulated[i], gates.cumulated[j])) : 0.0f;
       shared.below[j * kScoreStride + i] = j < i ? below[n][e] * decay * gates.beta[i] : 0.0f;
       if (i < chunk.n_rows) {
         args.ahead[(first + static_cast<std::int64_t>(i) * args.n_value_heads) * kChunk + j] =
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   if (column >= width) return;
   float* x = (is_value ? shared.q : shared.k) + column;
   for (int i = 0; i < kChunk; ++i) {
-    x[i * kRowStride] *= is_value ? gates.beta[i] : gates.from_start[i] * gates.beta[i];
+    x[i * kRowStride] *= is_value ? gates.beta[i] : gates.key_factor[i];
   }
   solve_column(shared.below, x);
   float* solved = (is_value ? args.solved_v : args.solved_k) + first * width + column;
@@ -133,7 +135,8 @@ struct ScanShared {
   alignas(16) float u[kChunk * kSliceStride];
   float2 decays[kChunk];
 };
-static_assert(sizeof(ScanShared) <= 160 * 1024, "shared memory of sm_80");
+static_assert(sizeof(ScanShared) == delta_shared_bytes(sizeof(float)));
+static_assert(sizeof(PrepareShared) <= sizeof(ScanShared));
 constexpr int kSliceStride = ScanShared::kSliceStride;
 
 // The state's slice of a slot: move(its place in shared memory, in args.states, whether it is
@@ -257,7 +260,7 @@ void delta_prepare(const DeltaArgs<float>& args, std::int64_t n_chunks, const fl
                    const float* a, const float* b, StreamHandle stream) {
   if (n_chunks == 0) return;
   check_heads(args);
-  allow_shared(delta_prepare_kernel, sizeof(PrepareShared));
+  allow_shared(delta_prepare_kernel, sizeof(PrepareShared), "delta_prepare");
   const dim3 grid(static_cast<unsigned>(n_chunks), static_cast<unsigned>(args.n_value_heads));
   delta_prepare_kernel<<<grid, kThreads, sizeof(PrepareShared), stream>>>(args, qkv, a, b);
   check_launch("delta_prepare");
@@ -267,7 +270,7 @@ void delta_scan(const DeltaArgs<float>& args, const DeltaRun* runs, std::int64_t
                 const float* qkv, float* out, StreamHandle stream) {
   if (n_runs == 0) return;
   check_heads(args);
-  allow_shared(delta_scan_kernel, sizeof(ScanShared));
+  allow_shared(delta_scan_kernel, sizeof(ScanShared), "delta_scan");
   const dim3 grid(static_cast<unsigned>(n_runs), static_cast<unsigned>(args.n_value_heads),
                   static_cast<unsigned>((args.value_dim + kSlice - 1) / kSlice));
   delta_scan_kernel<<<grid, kThreads, sizeof(ScanShared), stream>>>(args, runs, qkv, out);

@@ -5,7 +5,8 @@
 // by substitution in FP32. Blocks grow to 32, then 64, by products: the corner C of [[A, 0],
 // [C, B]] becomes -B^-1 C A^-1, in TF32. The inverse, scaled by columns and rounded to BF16, times
 // V and K gives V' and K'. Sums are FP32 but for the decays' logarithms, which are summed in
-// double. Work: 64 64 (4 Dk + 2 Dk + 2 Dv) operations; bytes 48 KB read, 40 KB written.
+// double. Work: up to 64 64 (6 Dk + 2 Dv) operations, blocks above the diagonal being left out; 48
+// KB read, 40 KB written.
 #include "gpu/kernels/delta_bf16.cuh"
 
 namespace jemm::gpu {
@@ -24,8 +25,8 @@ struct Shared {
   // M, then (I + M)^-1. Rows 0 to 31 of columns 32 to 63 hold intermediate products.
   alignas(16) float system[kChunk * kSystemStride];
   Gates gates;
-  float v_factor[kChunk], k_factor[kChunk];  // beta_j, beta_j exp(c_j)
 };
+static_assert(sizeof(Shared) <= delta_shared_bytes(sizeof(bf16)));
 constexpr int kSystem = Shared::kSystemStride;
 
 // A tile of accumulators to shared memory.
@@ -92,7 +93,7 @@ __device__ void load_operand(const float* rows, const float* factors, int j0,
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float2 x = load_pair(rows + (lane.g + 8 * half) * kSystem + j);
-      operand[2 * side + half] = pack(x.x * factor.x, x.y * factor.y);
+      operand[2 * side + half] = pack_pair(x.x * factor.x, x.y * factor.y);
     }
   }
 }
@@ -115,57 +116,76 @@ __global__ void __launch_bounds__(kThreads, 2)
   extern __shared__ uint4 memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   const DeltaChunk chunk = args.chunks[blockIdx.x];
-  const HeadPlace place(args, static_cast<int>(blockIdx.y));
+  const int head = static_cast<int>(blockIdx.z * gridDim.y + blockIdx.y);
+  const HeadPlace place(args, head, static_cast<int>(blockIdx.z));
   const Lane lane;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   const bool keys = warp >= 4;  // k k^T, then K'; the other warps q k^T, then V'
-  const int row0 = warp % 4 * kBlock;
-  const std::int64_t n_heads = args.n_value_heads;
-  const std::int64_t first = chunk.row_begin * n_heads + place.head;
+  // Later rows have more to do: a scheduler of the multiprocessor gets early and late ones. The
+  // first warp has the gates to compute as well.
+  const int row0 = (keys ? 7 - warp : warp) * kBlock;
+  const int n_heads = args.n_value_heads;
+  const std::int64_t first =
+      static_cast<std::int64_t>(chunk.row_begin + row0) * n_heads + head;  // of the warp's rows
 
+  GateInputs<bf16> gate_inputs;
+  if (warp == 0) gate_inputs = read_gates(args, chunk, head, a, b);
   const bf16* rows = qkv + chunk.row_begin * place.stride;
   const auto copy = [&](int from, int width, bf16* to) {
-    copy_tile<kHead, kThreads>(rows + from, place.stride, chunk.n_rows, width, to, Shared::kStride,
-                               thread);
+    copy_tile<kHead, kThreads>(rows + from, static_cast<int>(place.stride), chunk.n_rows, width, to,
+                               Shared::kStride, thread);
   };
   copy(place.q, args.key_dim, shared.q);
   copy(place.k, args.key_dim, shared.k);
   commit_copies();
   copy(place.v, args.value_dim, shared.v);
   commit_copies();
-  const Gates& gates = shared.gates;
-  if (warp == 0) load_gates(args, chunk, place.head, a, b, shared.gates);
   wait_copies<1>();
   __syncthreads();
-  if (thread < kChunk) {
-    shared.v_factor[thread] = gates.beta[thread];
-    shared.k_factor[thread] = gates.beta[thread] * gates.from_start[thread];
-  }
+  if (warp == 0) fill_gates(args, chunk, head, gate_inputs, shared.gates);
 
+  // Blocks of 16 columns up to the diagonal.
   float scores[kChunk / 8][4] = {};
-  TileProduct<Bf16Math, Fast::kSum, Fast::kSum, kChunk / 8, kHead>::run(
-      scores, (keys ? shared.k : shared.q) + row0 * Shared::kStride, Shared::kStride, shared.k,
-      Shared::kStride);
+  const bf16* left =
+      (keys ? shared.k : shared.q) + (row0 + thread % 16) * Shared::kStride + thread % 32 / 16 * 8;
+  const bf16* right = shared.k + lane_offset<Fast::kSum>(Shared::kStride);
+#pragma unroll 2
+  for (int d = 0; d < kHead; d += 16) {
+    std::uint32_t operand[4];
+    load_matrices(operand, left + d);
+#pragma unroll
+    for (int j = 0; j < kChunk; j += kBlock) {
+      if (j <= row0) {
+        multiply<Fast::kSum>(scores[j / 8], scores[j / 8 + 1], operand,
+                             right + j * Shared::kStride + d);
+      }
+    }
+  }
+  __syncthreads();  // the gates are there
+  const Gates& gates = shared.gates;
   const float scale = 1.0f / sqrtf(static_cast<float>(args.key_dim));
   const int i[2] = {row0 + lane.g, row0 + lane.g + 8};
   const float2 c_i[2] = {gates.cumulated[i[0]], gates.cumulated[i[1]]};
   const float factor[2] = {keys ? gates.beta[i[0]] : scale, keys ? gates.beta[i[1]] : scale};
 #pragma unroll
   for (int n = 0; n < kChunk / 8; ++n) {
+    if (8 * n >= row0 + kBlock) break;
     const int j = 8 * n + 2 * lane.t;
-    const float2 c_j[2] = {gates.cumulated[j], gates.cumulated[j + 1]};
+    const float4 c_j = *reinterpret_cast<const float4*>(&gates.cumulated[j]);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      // Without effect where j <= i; elsewhere the value does not count.
-      const float between = fminf(difference(c_i[e / 2], c_j[e % 2]), 0.0f);
-      const float x = scores[n][e] * (factor[e / 2] * __expf(between));
+      const float between =
+          difference(c_i[e / 2], e % 2 == 0 ? float2{c_j.x, c_j.y} : float2{c_j.z, c_j.w});
+      const float x = scores[n][e] * (factor[e / 2] * power_of_two(between));
       scores[n][e] = j + e % 2 < i[e / 2] + (keys ? 0 : 1) ? x : 0.0f;
     }
   }
   if (keys) {
 #pragma unroll
-    for (int n = 0; n < kChunk / 8; ++n) {
-      store_floats(scores[n], 1.0f, shared.system + row0 * kSystem + 8 * n);
+    for (int n = 0; n < kChunk / 8; ++n) {  // as far as a block of 32 goes
+      if (8 * n < row0 / 32 * 32 + 32) {
+        store_floats(scores[n], 1.0f, shared.system + row0 * kSystem + 8 * n);
+      }
     }
     __syncwarp();
     invert_block(shared.system + row0 * (kSystem + 1));
@@ -173,8 +193,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     bf16* own = shared.q + row0 * Shared::kStride;
     __syncwarp();
     store_rounded(scores, own);
-    store_tile<kBlock, kChunk>(own, Shared::kStride, chunk.n_rows - row0, kChunk,
-                               args.ahead + (first + row0 * n_heads) * kChunk, n_heads * kChunk);
+    store_tile<kBlock, kChunk>(own, Shared::kStride, chunk.n_rows - row0, row0 + kBlock,
+                               args.ahead + first * kChunk, n_heads * kChunk);
   }
   wait_copies<0>();
   __syncthreads();
@@ -182,24 +202,23 @@ __global__ void __launch_bounds__(kThreads, 2)
   merge<32>(shared.system, 0, warp % 2 * 16, warp / 2 * 8, true);
 
   float solved[kHead / 8][4] = {};
-  bf16* right = keys ? shared.k : shared.v;
+  bf16* sides = keys ? shared.k : shared.v;
   for (int j = 0; j <= row0; j += kBlock) {
     std::uint32_t operand[4];
-    load_operand(shared.system + row0 * kSystem, keys ? shared.k_factor : shared.v_factor, j,
-                 operand);
-    const bf16* from = right + j * Shared::kStride + lane_offset<Fast::kOuter>(Shared::kStride);
+    load_operand(shared.system + row0 * kSystem, keys ? gates.key_factor : gates.beta, j, operand);
+    const bf16* from = sides + j * Shared::kStride + lane_offset<Fast::kOuter>(Shared::kStride);
 #pragma unroll
     for (int n = 0; n < kHead / 8; n += 2) {
       multiply<Fast::kOuter>(solved[n], solved[n + 1], operand, from + 8 * n);
     }
   }
   __syncthreads();  // k and v have been used
-  bf16* own = right + row0 * Shared::kStride;
+  bf16* own = sides + row0 * Shared::kStride;
   store_rounded(solved, own);
   const int width = keys ? args.key_dim : args.value_dim;
-  store_tile<kBlock, kHead>(
-      own, Shared::kStride, chunk.n_rows - row0, width,
-      (keys ? args.solved_k : args.solved_v) + (first + row0 * n_heads) * width, n_heads * width);
+  store_tile<kBlock, kHead>(own, Shared::kStride, chunk.n_rows - row0, width,
+                            (keys ? args.solved_k : args.solved_v) + first * width,
+                            n_heads * width);
 }
 
 }  // namespace
@@ -209,8 +228,10 @@ void delta_prepare(const DeltaArgs<bf16>& args, std::int64_t n_chunks, const bf1
   if (n_chunks == 0) return;
   check_heads(args);
   constexpr std::size_t kShared = sizeof(Shared);
-  allow_shared(delta_prepare_kernel, kShared);
-  const dim3 grid(static_cast<unsigned>(n_chunks), static_cast<unsigned>(args.n_value_heads));
+  allow_shared(delta_prepare_kernel, kShared, "delta_prepare");
+  const dim3 grid(static_cast<unsigned>(n_chunks),
+                  static_cast<unsigned>(args.n_value_heads / args.n_key_heads),
+                  static_cast<unsigned>(args.n_key_heads));
   delta_prepare_kernel<<<grid, kThreads, kShared, stream>>>(args, qkv, a, b);
   check_launch("delta_prepare");
 }

@@ -31,27 +31,27 @@ struct Stage {
   alignas(16) float2 decays[kChunk];               // exp(c_i), exp(c_last - c_i)
   float decay;                                     // exp(c_last)
 };
-static_assert(2 * sizeof(Stage) <= 160 * 1024, "shared memory of sm_80");
+static_assert(2 * sizeof(Stage) == delta_shared_bytes(sizeof(bf16)));
 
 // By the copying warps; when it returns, this thread's share is there.
 __device__ void copy_stage(const DeltaArgs<bf16>& args, const HeadPlace& place, int column0,
                            const bf16* qkv, const DeltaChunk& chunk, Stage& stage) {
   const int thread = static_cast<int>(threadIdx.x) - 32 * kComputing;
-  const std::int64_t n_heads = args.n_value_heads;
-  const std::int64_t at = chunk.row_begin * n_heads + place.head;
+  const int n_heads = args.n_value_heads, stride = static_cast<int>(place.stride);
+  const std::int64_t at = static_cast<std::int64_t>(chunk.row_begin) * n_heads + place.head;
   const bf16* rows = qkv + chunk.row_begin * place.stride;
   float2 decays = {};
   if (thread < chunk.n_rows) decays = load_pair(args.decays + (at + thread * n_heads) * 2);
   copy_tile<kHead, kCopiers>(args.solved_k + at * args.key_dim, n_heads * args.key_dim,
                              chunk.n_rows, args.key_dim, stage.solved_k, Stage::kStride, thread);
-  copy_tile<kHead, kCopiers>(rows + place.q, place.stride, chunk.n_rows, args.key_dim, stage.q,
+  copy_tile<kHead, kCopiers>(rows + place.q, stride, chunk.n_rows, args.key_dim, stage.q,
                              Stage::kStride, thread);
   copy_tile<kSlice, kCopiers>(args.solved_v + at * args.value_dim + column0,
                               n_heads * args.value_dim, chunk.n_rows, args.value_dim - column0,
                               stage.values, Stage::kShortStride, thread);
   copy_tile<kChunk, kCopiers>(args.ahead + at * kChunk, n_heads * kChunk, chunk.n_rows, kChunk,
                               stage.ahead, Stage::kShortStride, thread);
-  copy_tile<kHead, kCopiers>(rows + place.k, place.stride, chunk.n_rows, args.key_dim, stage.k,
+  copy_tile<kHead, kCopiers>(rows + place.k, stride, chunk.n_rows, args.key_dim, stage.k,
                              Stage::kStride, thread);
   if (thread < kChunk) stage.decays[thread] = decays;
   if (thread == chunk.n_rows - 1) stage.decay = decays.x;
@@ -118,8 +118,8 @@ __device__ void compute(float (&state)[kHead / 8][4], float scale, int column, S
       for (int half = 0; half < 2; ++half) {  // columns g and g + 8
         const float2 value = unpack(v[side + 2 * half]);
         const float x = value.x - seen[n][2 * half], y = value.y - seen[n][2 * half + 1];
-        u[m][2 * side + half] = pack(x, y);
-        at_end[m][2 * side + half] = pack(x * decays.y, y * decays.w);
+        u[m][2 * side + half] = pack_pair(x, y);
+        at_end[m][2 * side + half] = pack_pair(x * decays.y, y * decays.w);
         result[n][2 * half] *= first;
         result[n][2 * half + 1] *= second;
       }
@@ -148,8 +148,8 @@ __device__ void compute(float (&state)[kHead / 8][4], float scale, int column, S
 #pragma unroll
   for (int n = 0; n < kChunk / 8; ++n) {
     bf16* to = stage.values + (8 * n + lane.g) * Stage::kShortStride + column + 2 * lane.t;
-    *reinterpret_cast<std::uint32_t*>(to) = turned(pack(result[n][0], result[n][1]));
-    *reinterpret_cast<std::uint32_t*>(to + 8) = turned(pack(result[n][2], result[n][3]));
+    *reinterpret_cast<std::uint32_t*>(to) = turned(pack_pair(result[n][0], result[n][1]));
+    *reinterpret_cast<std::uint32_t*>(to + 8) = turned(pack_pair(result[n][2], result[n][3]));
   }
   __syncwarp();
 }
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         static_cast<std::int64_t>(chunk.row_begin) * args.n_value_heads + place.head;
     store_tile<kChunk, kColumns>(stage.values + column, Stage::kShortStride, chunk.n_rows,
                                  args.value_dim - column0, out + at * args.value_dim + column0,
-                                 static_cast<std::int64_t>(args.n_value_heads) * args.value_dim);
+                                 args.n_value_heads * args.value_dim);
   }
   if (run.to_slot >= 0) {
     for_state(args, run.to_slot, place.head, column0, state,
@@ -206,7 +206,7 @@ void delta_scan(const DeltaArgs<bf16>& args, const DeltaRun* runs, std::int64_t 
   if (n_runs == 0) return;
   check_heads(args);
   constexpr std::size_t kShared = 2 * sizeof(Stage);
-  allow_shared(delta_scan_kernel, kShared);
+  allow_shared(delta_scan_kernel, kShared, "delta_scan");
   const dim3 grid(static_cast<unsigned>(n_runs), static_cast<unsigned>(args.n_value_heads),
                   static_cast<unsigned>((args.value_dim + kSlice - 1) / kSlice));
   delta_scan_kernel<<<grid, kThreads, kShared, stream>>>(args, runs, qkv, out);

@@ -62,9 +62,10 @@ __device__ inline void store_pair(__nv_bfloat16* p, float2 x) {
   *reinterpret_cast<__nv_bfloat162*>(p) = __float22bfloat162_rn(x);
 }
 
-/// kN elements that are read and written in one access; their address is a multiple of its size.
+/// kN elements that are moved at once, 16 bytes an access at the most; their address is a multiple
+/// of an access.
 template <typename T, int kN>
-struct alignas(sizeof(T) * kN) Pack {
+struct alignas(sizeof(T) * kN < 16 ? sizeof(T) * kN : 16) Pack {
   T at[kN];
 };
 
@@ -88,10 +89,15 @@ __device__ inline float sigmoid(float x) {
 __device__ inline float silu(float x) {
   return x / (1.0f + expf(-x));
 }
-/// silu to the precision of a T.
+/// silu to the precision of a T. BF16: with the device's quick instructions, without their cases
+/// for subnormal numbers.
 template <typename T>
 __device__ inline float silu_for(float x) {
-  return sizeof(T) == 2 ? __fdividef(x, 1.0f + __expf(-x)) : silu(x);
+  if constexpr (sizeof(T) != 2) return silu(x);
+  float power, inverse;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-1.44269504f * x));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(1.0f + power));
+  return x * inverse;
 }
 
 }  // namespace jemm::gpu

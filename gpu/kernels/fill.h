@@ -22,4 +22,8 @@ struct FormulaFill {
 template <typename T>
 void fill_by_formula(const FormulaFill& fill, std::int64_t n, T* to, StreamHandle stream);
 
+/// Reads n_bytes, a multiple of 16, and so fills the device's cache with lines that need no writing
+/// back. (A value that depends on all of them may go to the first word.)
+void read_through(void* p, std::int64_t n_bytes, StreamHandle stream);
+
 }  // namespace jemm::gpu

@@ -39,6 +39,19 @@ __device__ void load_values(const T* from, int first, int width, float (&x)[kVal
   }
 }
 
+// The cosines, or sines, that turn values `first` and on of a head: a pair's two values share one.
+template <bool kIsWhole>
+__device__ void load_turns(const float* from, int first, int half, float (&x)[kValues]) {
+  if constexpr (kIsWhole) {
+    load_values<true>(from, first < half ? first : first - half, half, x);
+  } else {
+    for (int j = 0; j < kValues; ++j) {
+      const int i = first + j;
+      x[j] = i < 2 * half ? from[i < half ? i : i - half] : 0.0f;
+    }
+  }
+}
+
 template <bool kIsWhole, typename T>
 __device__ void store_values(const float (&x)[kValues], T* to, int first, int width) {
   if constexpr (kIsWhole) {
@@ -53,7 +66,7 @@ __device__ void store_values(const float (&x)[kValues], T* to, int first, int wi
 template <typename T, bool kIsWhole>
 __global__ void __launch_bounds__(32 * kWarps)
     norm_and_rotate_kernel(HeadArgs args, const T* projected, T* q, T* k) {
-  __shared__ float shared[kWarps][kMaxAttentionHead];
+  __shared__ alignas(32) float shared[kWarps][kMaxAttentionHead];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int head = static_cast<int>(blockIdx.y) * kWarps + warp;
@@ -68,26 +81,25 @@ __global__ void __launch_bounds__(32 * kWarps)
                    : k + (row * args.n_kv_heads + kv_head) * width;
 
   const int first = lane * kValues;
-  float x[kValues], factor[kValues];
+  float x[kValues], factor[kValues], cosine[kValues], sine[kValues];
   load_values<kIsWhole>(from, first, width, x);
   load_values<kIsWhole>(is_query ? args.q_factor : args.k_factor, first, width, factor);
+  load_turns<kIsWhole>(args.cosine + row * half, first, half, cosine);
+  load_turns<kIsWhole>(args.sine + row * half, first, half, sine);
   float sum = 0;
   for (int j = 0; j < kValues; ++j) sum += x[j] * x[j];
   const float inverse = 1.0f / sqrtf(warp_sum(sum) / static_cast<float>(width) + args.eps);
   for (int j = 0; j < kValues; ++j) x[j] = x[j] * inverse * factor[j];
 
-  if (first < 2 * half) {
-    for (int j = 0; j < kValues; ++j) shared[warp][first + j] = x[j];
-  }
+  if (first < 2 * half) store_values<true>(x, shared[warp], first, kMaxAttentionHead);
   __syncwarp();
-  const float* cosine = args.cosine + row * half;
-  const float* sine = args.sine + row * half;
-  for (int j = 0; j < kValues; ++j) {
-    const int i = first + j;
-    if (i < half) {
-      x[j] = x[j] * cosine[i] - shared[warp][i + half] * sine[i];
-    } else if (i < 2 * half) {
-      x[j] = x[j] * cosine[i - half] + shared[warp][i - half] * sine[i - half];
+  if (first < 2 * half) {
+    for (int j = 0; j < kValues; ++j) {
+      const int i = first + j;
+      if (!kIsWhole && i >= 2 * half) break;
+      const bool is_left = (kIsWhole ? first : i) < half;
+      const float other = shared[warp][is_left ? i + half : i - half];
+      x[j] = x[j] * cosine[j] + (is_left ? -other : other) * sine[j];
     }
   }
   store_values<kIsWhole>(x, to, first, width);
@@ -115,9 +127,10 @@ void norm_and_rotate(const HeadArgs& args, const T* projected, T* q, T* k, Strea
   const auto whole = [](const auto* p) {
     return reinterpret_cast<std::uintptr_t>(p) % (kValues * sizeof *p) == 0;
   };
-  const bool is_whole = args.head_dim % kValues == 0 && args.stride % kValues == 0 &&
-                        whole(projected) && whole(q) && whole(k) && whole(args.q_factor) &&
-                        whole(args.k_factor);
+  const bool is_whole = args.head_dim % kValues == 0 && args.half % kValues == 0 &&
+                        args.stride % kValues == 0 && whole(projected) && whole(q) && whole(k) &&
+                        whole(args.q_factor) && whole(args.k_factor) && whole(args.cosine) &&
+                        whole(args.sine);
   const auto kernel = is_whole ? norm_and_rotate_kernel<T, true> : norm_and_rotate_kernel<T, false>;
   kernel<<<grid, 32 * kWarps, 0, stream>>>(args, projected, q, k);
   check_launch("norm_and_rotate");

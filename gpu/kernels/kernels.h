@@ -6,6 +6,7 @@
 // allocate nor wait. No kernel uses atomics: equal inputs give equal bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gpu/kernels/stream.h"
@@ -74,7 +75,7 @@ void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std
 /// c = silu(sum_j taps[j] x[row j of the last W of the chain]); queries and keys are then divided
 /// by sqrt(sum over the head of c^2 + 1e-6). x [rows, >= conv_dim], y [rows, conv_dim].
 /// previous [rows, W - 1]: the packed rows W - 1, ..., 1 places before, -1 before the chain's
-/// start.
+/// start. W is at most 4, heads at most kMaxDeltaHead wide here and in gated_norm.
 struct ConvArgs {
   std::int64_t n_rows = 0, x_stride = 0;
   std::int32_t n_key_heads = 0, n_value_heads = 0, key_dim = 0, value_dim = 0;  // Hk Hv Dk Dv
@@ -125,12 +126,16 @@ struct DeltaArgs {
   const DeltaChunk* chunks = nullptr;
   T* solved_v = nullptr;    // [rows, Hv, Dv] V'
   T* solved_k = nullptr;    // [rows, Hv, Dk] K'
-  T* ahead = nullptr;       // [rows, Hv, 64]
+  T* ahead = nullptr;       // [rows, Hv, 64]; BF16 leaves blocks of 16 above the diagonal alone
   float* decays = nullptr;  // [rows, Hv, 2] exp(c_i), exp(c_last - c_i)
   float* states = nullptr;  // [slots, Hv, Dk, Dv]
 };
 inline constexpr std::int32_t kDeltaChunk = 64;
 inline constexpr std::int32_t kMaxDeltaHead = 128;  ///< largest Dk and Dv
+/// Of a block, at the most, for a T of so many bytes.
+constexpr std::size_t delta_shared_bytes(std::size_t element_bytes) {
+  return element_bytes == 2 ? 142368 : 151040;
+}
 
 /// qkv [rows, conv_dim] as causal_conv leaves it; a, b [rows, Hv] of stride gate_stride.
 void delta_prepare(const DeltaArgs<float>& args, std::int64_t n_chunks, const float* qkv,
@@ -189,6 +194,16 @@ struct AttentionArgs {
   std::int64_t n_tiles = 0;
 };
 inline constexpr std::int32_t kMaxAttentionHead = 256;
+/// What heads are padded to outside the kernel of sm_90a.
+constexpr std::int32_t padded_attention_head(std::int32_t head_dim) {
+  return head_dim <= 32 ? 32 : head_dim <= 128 ? 128 : kMaxAttentionHead;
+}
+/// Of a block there, for a T of so many bytes: 64 queries, keys, values and scores, and the keys'
+/// rows.
+constexpr std::size_t attention_shared_bytes(std::size_t element_bytes, std::int32_t head_dim) {
+  const auto row = static_cast<std::size_t>(padded_attention_head(head_dim) + 8);
+  return 64 * (3 * row + 64 + 8) * element_bytes + 2 * 64 * sizeof(std::int32_t);
+}
 /// q [rows, Hq Dh], k [rows, Hkv Dh], v [rows, Hkv Dh] of v_stride, gates: head h's at h 2 Dh of a
 /// row of gate_stride; out [rows, Hq Dh].
 template <typename T>

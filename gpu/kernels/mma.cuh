@@ -19,6 +19,17 @@ __device__ inline void copy_16(void* to, const void* from, int n_bytes) {
                "r"(n_bytes)
                : "memory");
 }
+/// The same with 16 bytes or 16 zeros; `to` is a shared_address.
+__device__ inline void copy_16_unless(bool is_zero, std::uint32_t to, const void* from) {
+  asm volatile(
+      "{\n"
+      ".reg .pred zero;\n"
+      "setp.ne.b32 zero, %2, 0;\n"
+      "cp.async.cg.shared.global [%0], [%1], 16, zero;\n"
+      "}" ::"r"(to),
+      "l"(from), "r"(static_cast<int>(is_zero))
+      : "memory");
+}
 /// Ends a group of this thread's copies.
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");

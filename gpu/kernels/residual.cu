@@ -1,21 +1,21 @@
 // The residual stream: a block's output added, then the norm that the next block reads.
 //
-// A block takes kRows rows, so that the factors of the low-rank update are read once for all of
-// them, reads everything before it computes, and keeps the sums in registers until their norm is
-// known. Bound by the bytes of x, y and the normed rows. A thread's columns, and so a row's sum, do
-// not depend on kRows.
+// A block of threads takes kRows rows at a time, reads the next ones while it computes, and keeps
+// their sums in registers until the norm is known. The factors of the low-rank update are copied to
+// shared memory once, where they fit. Bound by the bytes of x, y and the normed rows. A thread's
+// columns, and so a row's sum, do not depend on kRows.
+#include <algorithm>
+
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
+#include "gpu/kernels/tile_product.cuh"
 
 namespace jemm::gpu {
 namespace {
 
 constexpr int kThreads = 640;
 constexpr int kThreadColumns = 8;
-constexpr int kManyRows = 4;
-constexpr std::int64_t kFewRows = 512;  // up to here a row a block, so that all are at work
-constexpr std::int64_t kMaxShared = 48 * 1024;
 
 template <typename T, typename Out>
 struct Residual {
@@ -28,106 +28,163 @@ struct Residual {
   float eps = 0;
 };
 
-// Neighbours, moved at once.
-template <typename T, int kColumns>
-struct alignas(sizeof(T) * kColumns) Neighbours {
-  T values[kColumns];
+template <int kColumns>
+__device__ int column_of(int step) {
+  return (step * kThreads + static_cast<int>(threadIdx.x)) * kColumns;
+}
 
-  __device__ static Neighbours at(const T* p) { return *reinterpret_cast<const Neighbours*>(p); }
-  __device__ void store(T* p) const { *reinterpret_cast<Neighbours*>(p) = *this; }
+// A thread's columns of kRows rows.
+template <typename T, int kRows, int kColumns>
+struct Rows {
+  static constexpr int kSteps = kThreadColumns / kColumns;
+  Pack<T, kColumns> y[kSteps][kRows];
+  Pack<float, kColumns> x[kSteps][kRows];
+
+  template <typename Out>
+  __device__ void load(const Residual<T, Out>& target, std::int64_t y_stride, std::int64_t first) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = column_of<kColumns>(step);
+      if (column >= target.width) break;
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        const std::int64_t row = min(first + i, target.n_rows - 1);
+        y[step][i] = load_pack<T, kColumns>(target.y + row * y_stride + column);
+        x[step][i] = load_pack<float, kColumns>(target.x + row * target.width + column);
+      }
+    }
+  }
 };
 
-template <typename T, typename Out, int kRows, int kColumns>
+template <typename T, typename Out, int kRows, int kColumns, bool kShared>
 __global__ void __launch_bounds__(kThreads)
     residual_kernel(LowRank<T> update, Residual<T, Out> target) {
   constexpr int kSteps = kThreadColumns / kColumns;
-  constexpr int kUnroll = kRows == 1 ? 8 : 4;  // factors under way; four rows leave few registers
-  extern __shared__ float low[];               // [rank, kRows]
+  extern __shared__ float4 shared[];
   __shared__ float partial[kThreads / 32];
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kRows;
-  const int n_rows = static_cast<int>(min(static_cast<std::int64_t>(kRows), target.n_rows - first));
-  const auto column_of = [](int step) {
-    return (step * kThreads + static_cast<int>(threadIdx.x)) * kColumns;
-  };
-  const auto row_of = [&](int i) { return first + min(i, n_rows - 1); };
-  Neighbours<T, kColumns> y[kSteps][kRows] = {};
-  Neighbours<float, kColumns> x[kSteps][kRows] = {};
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    const int column = column_of(step);
-    if (column >= target.width) break;
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      y[step][i] = y[step][i].at(target.y + row_of(i) * update.stride + column);
-      x[step][i] = x[step][i].at(target.x + row_of(i) * target.width + column);
-    }
-  }
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * update.rank; i += kThreads) {
-    low[i] = to_float(update.low[row_of(i % kRows) * update.stride + i / kRows]);
-  }
-  __syncthreads();
-
-  float squares[kRows] = {};
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    const int column = column_of(step);
-    if (column >= target.width) break;
-    float sums[kRows][kColumns] = {};
-#pragma unroll kUnroll
+  float* low = reinterpret_cast<float*>(shared);  // [rank, kRows]
+  const T* b = update.b;
+  std::int64_t b_stride = update.b_stride;
+  if constexpr (kShared) {
+    T* copy = reinterpret_cast<T*>(low + (kRows * update.rank + 3) / 4 * 4);
     for (int j = 0; j < update.rank; ++j) {
-      const auto b = Neighbours<T, kColumns>::at(update.b + j * update.b_stride + column);
+      copy_row(b + j * b_stride, target.width, copy + j * target.width, target.width,
+               static_cast<int>(threadIdx.x), kThreads);
+    }
+    commit_copies();
+    b = copy, b_stride = target.width;
+  }
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kRows;
+  std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kRows;
+  Rows<T, kRows, kColumns> next = {};
+  next.load(target, update.stride, first);
+  for (; first < target.n_rows; first += stride) {
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * update.rank; i += kThreads) {
+      const std::int64_t row = min(first + i % kRows, target.n_rows - 1);
+      low[i] = to_float(update.low[row * update.stride + i / kRows]);
+    }
+    Rows<T, kRows, kColumns> rows = next;
+    if (first + stride < target.n_rows) next.load(target, update.stride, first + stride);
+    wait_copies<0>();
+    __syncthreads();
+
+    float squares[kRows] = {};
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        const float factor = to_float(b.values[c]);
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = column_of<kColumns>(step);
+      if (column >= target.width) break;
+      float sums[kRows][kColumns] = {};
+#pragma unroll 8
+      for (int j = 0; j < update.rank; ++j) {
+        const auto factors = load_pack<T, kColumns>(b + j * b_stride + column);
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) sums[i][c] += low[j * kRows + i] * factor;
+        for (int c = 0; c < kColumns; ++c) {
+          const float factor = to_float(factors.at[c]);
+#pragma unroll
+          for (int i = 0; i < kRows; ++i) sums[i][c] += low[j * kRows + i] * factor;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        auto& x = rows.x[step][i];
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) {
+          x.at[c] += to_float(rows.y[step][i].at[c]) + sums[i][c];
+          squares[i] += x.at[c] * x.at[c];
+        }
+        if (first + i < target.n_rows)
+          store_pack(target.x + (first + i) * target.width + column, x);
       }
     }
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        float& value = x[step][i].values[c];
-        value += to_float(y[step][i].values[c]) + sums[i][c];
-        squares[i] += value * value;
-      }
-      if (i < n_rows) x[step][i].store(target.x + (first + i) * target.width + column);
+      const float sum = block_sum<kThreads>(squares[i], partial);  // all are done with low
+      squares[i] = 1.0f / sqrtf(sum / static_cast<float>(target.width) + target.eps);
     }
-  }
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    const float sum = block_sum<kThreads>(squares[i], partial);
-    squares[i] = 1.0f / sqrtf(sum / static_cast<float>(target.width) + target.eps);
-  }
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = column_of<kColumns>(step);
+      if (column >= target.width) break;
+      const auto factor = load_pack<float, kColumns>(target.factor + column);
 #pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    const int column = column_of(step);
-    if (column >= target.width) break;
-    const auto factor = Neighbours<float, kColumns>::at(target.factor + column);
+      for (int i = 0; i < kRows; ++i) {
+        Pack<Out, kColumns> normed;
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      Neighbours<Out, kColumns> normed;
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        normed.values[c] = from_float<Out>(x[step][i].values[c] * squares[i] * factor.values[c]);
+        for (int c = 0; c < kColumns; ++c) {
+          normed.at[c] = from_float<Out>(rows.x[step][i].at[c] * squares[i] * factor.at[c]);
+        }
+        if (first + i < target.n_rows) {
+          store_pack(target.normed + (first + i) * target.width + column, normed);
+        }
       }
-      if (i < n_rows) normed.store(target.normed + (first + i) * target.width + column);
     }
   }
 }
 
-template <int kColumns, typename T, typename Out>
-void launch(const LowRank<T>& update, const Residual<T, Out>& target, StreamHandle stream) {
-  const bool many = target.n_rows > kFewRows;
-  const int rows = many ? kManyRows : 1;
-  const auto shared = static_cast<std::int64_t>(sizeof(float)) * rows * update.rank;
-  check_limit("low-rank inputs in bytes", shared, kMaxShared);
-  check_limit("a hidden size", target.width, kThreads * kThreadColumns);
-  auto* kernel =
-      many ? &residual_kernel<T, Out, kManyRows, kColumns> : &residual_kernel<T, Out, 1, kColumns>;
-  kernel<<<static_cast<unsigned>((target.n_rows + rows - 1) / rows), kThreads,
-           static_cast<std::size_t>(shared), stream>>>(update, target);
+struct Limits {
+  int n_multiprocessors = 0, shared_bytes = 0;
+};
+const Limits& device_limits() {
+  static PerDevice<Limits> limits;
+  const int device = current_device();
+  return limits.get(device, [device] {
+    Limits l;
+    cuda_check(cudaDeviceGetAttribute(&l.n_multiprocessors, cudaDevAttrMultiProcessorCount, device),
+               "asking for the multiprocessors");
+    cuda_check(
+        cudaDeviceGetAttribute(&l.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "asking for the shared memory");
+    return l;
+  });
+}
+
+template <int kRows, int kColumns, bool kShared, typename T, typename Out>
+void launch(const LowRank<T>& update, const Residual<T, Out>& target, std::int64_t shared,
+            StreamHandle stream) {
+  auto* kernel = &residual_kernel<T, Out, kRows, kColumns, kShared>;
+  if (shared > 47 * 1024) allow_shared(kernel, static_cast<std::size_t>(shared), "add_residual");
+  const std::int64_t blocks = std::min<std::int64_t>(device_limits().n_multiprocessors,
+                                                     (target.n_rows + kRows - 1) / kRows);
+  kernel<<<static_cast<unsigned>(blocks), kThreads, static_cast<std::size_t>(shared), stream>>>(
+      update, target);
   check_launch("add_residual");
+}
+
+template <int kRows, typename T, typename Out>
+void launch_rows(const LowRank<T>& update, const Residual<T, Out>& target, StreamHandle stream) {
+  const std::int64_t most = device_limits().shared_bytes - 1024;  // some of it is static
+  const std::int64_t low_bytes = (kRows * update.rank + 3) / 4 * 16;
+  const std::int64_t b_bytes = static_cast<std::int64_t>(sizeof(T)) * update.rank * target.width;
+  check_limit("low-rank inputs in bytes", low_bytes, most);
+  check_limit("a hidden size", target.width, kThreads * kThreadColumns);
+  const auto in_fours = [](auto... n) { return ((n % 4 == 0) && ...); };
+  if (!in_fours(target.width, update.stride, update.b_stride)) {
+    launch<kRows, 1, false>(update, target, low_bytes, stream);
+  } else if (target.width % 8 == 0 && low_bytes + b_bytes <= most) {
+    launch<kRows, 4, true>(update, target, low_bytes + b_bytes, stream);
+  } else {
+    launch<kRows, 4, false>(update, target, low_bytes, stream);
+  }
 }
 
 }  // namespace
@@ -143,10 +200,10 @@ void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std
                                 .n_rows = n_rows,
                                 .width = static_cast<int>(width),
                                 .eps = eps};
-  if (width % 4 == 0 && update.stride % 4 == 0 && update.b_stride % 4 == 0) {
-    launch<4>(update, target, stream);
+  if (n_rows > 2 * device_limits().n_multiprocessors) {
+    launch_rows<2>(update, target, stream);
   } else {
-    launch<1>(update, target, stream);
+    launch_rows<1>(update, target, stream);
   }
 }
 

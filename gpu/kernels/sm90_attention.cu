@@ -15,7 +15,7 @@ namespace {
 using namespace sm90;
 
 constexpr int kHead = 256;
-using Shape = AttentionShape<kHead, 80>;
+using Shape = AttentionShape<kHead, 80, 2>;
 
 #ifdef JEMM_HAS_WGMMA
 
@@ -24,7 +24,7 @@ constexpr int kKeys = Shape::kKeys;
 // What a block computes. In shared memory, for want of registers.
 struct Work {
   int run, row_begin, first_place;
-  int n_heads;  // that share the key head
+  unsigned n_heads;  // that share the key head
   int kv_head;
   int first;     // packed query within the tile
   int n_packed;  // queries of the tile
@@ -51,81 +51,41 @@ struct Work {
   }
 };
 
-// Where a warp's packed queries, from `query` of the block on, begin in a tensor of heads: lane i
-// knows the i-th. Queries behind the last one count as that one.
-class PackedRows {
- public:
-  __device__ PackedRows(const Work& work, int query, std::int64_t row_stride, int head_stride) {
-    const int packed = min(work.first + query + lane(), work.n_packed - 1);
-    const int row = packed / work.n_heads, head = packed - row * work.n_heads;
-    offset_ = (work.row_begin + row) * row_stride +
-              static_cast<std::int64_t>(work.kv_head * work.n_heads + head) * head_stride;
-  }
-  __device__ std::int64_t operator[](int i) const { return __shfl_sync(0xffffffffU, offset_, i); }
-
- private:
-  std::int64_t offset_;
-};
-
-// One row of a head into a row of slabs, by a warp: 16 bytes a lane.
-__device__ void copy_head(const bf16* from, bool is_there, int row, void* to, int slab_bytes) {
-  copy_16(static_cast<char*>(to) + lane() / 8 * slab_bytes + slab_piece(row, lane() % 8),
-          from + 8 * lane(), is_there ? 16 : 0);
+// Where a packed query of the block begins in a tensor of heads.
+__device__ std::int64_t query_offset(const Work& work, int query, int row_stride, int head_stride) {
+  const unsigned packed = static_cast<unsigned>(min(work.first + query, work.n_packed - 1));
+  const unsigned row = packed / work.n_heads, head = packed - row * work.n_heads;
+  return std::int64_t{work.row_begin + static_cast<int>(row)} * row_stride +
+         static_cast<int>(work.kv_head * work.n_heads + head) * head_stride;
 }
 
-// A block's queries, or their gates, from a tensor of heads.
-__device__ void copy_queries(const Work& work, const bf16* from, std::int64_t row_stride,
-                             int head_stride, Shape::Shared& shared) {
-  const PackedRows rows(work, warp() * 32, row_stride, head_stride);
-#pragma unroll 4
-  for (int i = 0; i < 32; ++i) {
-    copy_head(from + rows[i], true, warp() * 32 + i, shared.q, sizeof shared.q[0]);
-  }
-}
-
-// The rows of kKeys places from `place` on, zeros from n_keys on, by kCopyWarps warps.
-__device__ void copy_keys(ChainRows& chain_row, int place, int n_keys, const bf16* from,
-                          std::int64_t stride, int warp, Shape::Rows& to) {
-  const std::int64_t first = chain_row(place);
-  if (place + kKeys <= n_keys && chain_row.holds(place + kKeys - 1)) {  // one after another
-    from += (first + warp) * stride;
-#pragma unroll 1
-    for (int i = warp; i < kKeys; i += 8) {  // rows 8 apart are permuted alike
-#pragma unroll
-      for (int j = 0; j < 8; j += kCopyWarps) {
-        copy_head(from + j * stride, true, i + j, to, sizeof to[0]);
-      }
-      from += 8 * stride;
-    }
-    return;
-  }
-#pragma unroll 1
-  for (int i = warp; i < kKeys; i += kCopyWarps) {
-    const bool is_there = place + i < n_keys;
-    const std::int64_t row = is_there ? chain_row(place + i) : first;
-    copy_head(from + row * stride, is_there, i, to, sizeof to[0]);
-  }
+// A block's queries, or their gates, by the copying warpgroup.
+__device__ void copy_queries(const Work& work, const bf16* from, int row_stride, int head_stride,
+                             Shape::Shared& shared) {
+  copy_rows<Shape, kGroup>(static_cast<int>(threadIdx.x), from, shared.q, [&](int i) {
+    return Source{query_offset(work, i, row_stride, head_stride), true};
+  });
 }
 
 // Queries, then keys and values, then gates into the queries' place once these have met the last
 // keys.
 __device__ void copy(const AttentionArgs& args, const AttentionTensors<bf16>& t, const Work& work,
-                     Shape::Shared& shared, Barriers& barriers) {
-  const bool takes_keys = warp() < kCopyWarps;
-  const bf16* from = (takes_keys ? t.k : t.v) + work.kv_head * kHead;
-  const std::int64_t stride =
-      takes_keys ? static_cast<std::int64_t>(args.n_kv_heads) * kHead : args.v_stride;
-  copy_queries(work, t.q, static_cast<std::int64_t>(args.n_heads) * kHead, kHead, shared);
+                     Shape::Shared& shared, Shape::Barriers& barriers) {
+  const int stride = copies_keys() ? args.n_kv_heads * kHead : static_cast<int>(args.v_stride);
+  copy_queries(work, t.q, args.n_heads * kHead, kHead, shared);
   ChainRows chain_row(args.runs, work.run);
-  copy_stages<Shape>(work.n_blocks(), shared, barriers, [&](int block, int warp, Shape::Rows& to) {
-    copy_keys(chain_row, block * kKeys, work.n_keys, from, stride, warp, to);
-  });
+  copy_stages<Shape>(work.n_blocks(), (copies_keys() ? t.k : t.v) + work.kv_head * kHead, shared,
+                     barriers, [&](int block, int i) {
+                       const int place = block * kKeys + i;
+                       const int row = chain_row(min(place, work.n_keys - 1));
+                       return Source{std::int64_t{row} * stride, place < work.n_keys};
+                     });
   const int last = work.n_blocks() - 1;
-  barriers.k[last % kStages].free.wait(last / kStages % 2);
-  copy_queries(work, t.gates, args.gate_stride, 2 * kHead, shared);
+  barriers.k[last % Shape::kStages].free.wait(last / Shape::kStages % 2);
+  copy_queries(work, t.gates, static_cast<int>(args.gate_stride), 2 * kHead, shared);
+  barriers.q.arrive_after_copies();
   commit_copies();
   wait_copies<0>();
-  barriers.q.arrive();
 }
 
 __device__ void attend(const Work& work, Computing<Shape>& computing, int first) {
@@ -173,13 +133,15 @@ __device__ void write(const AttentionArgs& args, const Work& work,
     }
   }
   __syncwarp();
-  const int query = first + warp() * 16;
-  const PackedRows rows(work, query, static_cast<std::int64_t>(args.n_heads) * kHead, kHead);
-  const int n_rows = min(16, work.n_packed - work.first - query);
-#pragma unroll 4
-  for (int i = 0; i < n_rows; ++i) {
-    *reinterpret_cast<uint4*>(out + rows[i] + 8 * lane()) =
-        *reinterpret_cast<const uint4*>(piece(query + i, lane()));
+#pragma unroll
+  for (int i = lane() / 8; i < 16; i += 4) {
+    const int query = first + warp() * 16 + i;
+    if (work.first + query >= work.n_packed) break;
+    bf16* to = out + query_offset(work, query, args.n_heads * kHead, kHead);
+#pragma unroll
+    for (int n = lane() % 8; n < kHead / 8; n += 8) {
+      *reinterpret_cast<uint4*>(to + 8 * n) = *reinterpret_cast<const uint4*>(piece(query, n));
+    }
   }
 }
 
@@ -189,12 +151,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     sm90_attention_kernel(AttentionArgs args, AttentionTensors<bf16> t) {
 #ifdef JEMM_HAS_WGMMA
   extern __shared__ char memory[];
-  __shared__ Barriers barriers;
+  __shared__ Shape::Barriers barriers;
   __shared__ Work work;
   Shape::Shared& shared = aligned<Shape>(memory);
   if (threadIdx.x == 0) {
     work.find(args);
-    init(barriers);
+    barriers.init();
   }
   __syncthreads();
   if (work.is_empty()) return;
@@ -217,15 +179,16 @@ __global__ void __launch_bounds__(kThreads, 1)
 }  // namespace
 
 bool sm90_attention_takes(const AttentionArgs& args, const AttentionTensors<bf16>& t) {
-  static const bool built = has_body(sm90_attention_kernel);
+  static PerDevice<bool> built;
   const auto whole = [](const auto* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  return built && args.head_dim == kHead && args.v_stride % 8 == 0 && args.gate_stride % 8 == 0 &&
-         whole(t.q) && whole(t.k) && whole(t.v) && whole(t.gates) && whole(t.out);
+  return has_body(sm90_attention_kernel, built) && args.head_dim == kHead &&
+         args.v_stride % 8 == 0 && args.gate_stride % 8 == 0 && whole(t.q) && whole(t.k) &&
+         whole(t.v) && whole(t.gates) && whole(t.out);
 }
 
 void sm90_attention(const AttentionArgs& args, const AttentionTensors<bf16>& t,
                     StreamHandle stream) {
-  allow_shared(sm90_attention_kernel, Shape::kSharedBytes);
+  allow_shared(sm90_attention_kernel, Shape::kSharedBytes, "attention");
   const int n_parts =
       (kAttentionTileRows * (args.n_heads / args.n_kv_heads) + kQueries - 1) / kQueries;
   const auto grid = static_cast<unsigned>(args.n_tiles * n_parts * args.n_kv_heads);

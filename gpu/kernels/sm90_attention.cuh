@@ -1,7 +1,7 @@
 // The core of attention on the matrix unit of sm_90a in BF16: what text and images share.
 //
 // A block has three warpgroups: the first copies, the others compute 64 queries each with the
-// results in registers. Keys and values pass through kStages buffers. In a warpgroup the products
+// results in registers. Keys and values pass through a few buffers. In a warpgroup the products
 // of block i - 1 with the values run while the scores of block i become weights, so that one or the
 // other warpgroup always has work for the matrix unit.
 #pragma once
@@ -17,16 +17,19 @@ using bf16 = __nv_bfloat16;
 constexpr int kGroup = 128;  // threads of a warpgroup
 constexpr int kThreads = 3 * kGroup;
 constexpr int kQueries = 128;  // of a block
-constexpr int kStages = 2;
 constexpr int kAlignment = 1024;
-constexpr int kCopyWarps = 2;  // for the keys, and as many for the values
+constexpr int kCopyThreads = kGroup / 2;  // for the keys, and as many for the values
 constexpr int kCopyRegisters = 56, kComputeRegisters = 224;  // (56 + 2 * 224) * 128 <= 65,536
 constexpr float kLog2E = 1.44269504f;
 
-/// kWidth values a head, a multiple of 8; kKeys keys a stage, a multiple of 16.
-template <int kHeadWidth, int kStageKeys>
+struct Stage {
+  Barrier full, free;
+};
+
+/// kWidth values a head, a multiple of 8; kStages buffers of kKeys keys, a multiple of 16.
+template <int kHeadWidth, int kStageKeys, int kStageCount>
 struct AttentionShape {
-  static constexpr int kWidth = kHeadWidth, kKeys = kStageKeys;
+  static constexpr int kWidth = kHeadWidth, kKeys = kStageKeys, kStages = kStageCount;
   static constexpr int kDepth = (kWidth + 15) / 16 * 16;  // of queries and keys, zeros behind
   static constexpr int kSlabs = (kWidth + kSlabColumns - 1) / kSlabColumns;
 
@@ -37,14 +40,22 @@ struct AttentionShape {
     Rows v[kStages];
   };
   static constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + kAlignment;
-};
 
-struct Stage {
-  Barrier full, free;
-};
-struct Barriers {
-  Barrier q;
-  Stage k[kStages], v[kStages];
+  struct Barriers {
+    Barrier q;
+    Stage k[kStages], v[kStages];
+
+    /// By one thread, before the block's threads meet.
+    __device__ void init() {
+      q.init(kGroup);
+      for (Stage* stages : {k, v}) {
+        for (int i = 0; i < kStages; ++i) {
+          stages[i].full.init(kCopyThreads);
+          stages[i].free.init(2 * kGroup / 32);  // warps that compute
+        }
+      }
+    }
+  };
 };
 
 #ifdef JEMM_HAS_WGMMA
@@ -62,15 +73,9 @@ __device__ inline int group_index() {
   return __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / kGroup, 0);
 }
 
-/// By one thread, before the block's threads meet.
-__device__ inline void init(Barriers& barriers) {
-  barriers.q.init(kGroup);
-  for (Stage* stages : {barriers.k, barriers.v}) {
-    for (int i = 0; i < kStages; ++i) {
-      stages[i].full.init(kCopyWarps * 32);
-      stages[i].free.init(2 * kGroup / 32);  // warps that compute
-    }
-  }
+/// Of a thread that copies: keys, or values.
+__device__ inline bool copies_keys() {
+  return threadIdx.x < kCopyThreads;
 }
 
 /// The block's dynamic shared memory, where it is aligned.
@@ -80,24 +85,51 @@ __device__ typename Shape::Shared& aligned(char* memory) {
       memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment);
 }
 
-/// What the copying warpgroup does for keys (its first warps) or values (the others), stage after
-/// stage: copy(block, warp of kCopyWarps, to) enqueues the copies of a warp. `queries` were
-/// enqueued before.
-template <typename Shape, typename Copy>
-__device__ void copy_stages(int n_blocks, typename Shape::Shared& shared, Barriers& barriers,
-                            const Copy& copy) {
-  const bool takes_keys = warp() < kCopyWarps;
-  typename Shape::Rows* to = takes_keys ? shared.k : shared.v;
-  Stage* stages = takes_keys ? barriers.k : barriers.v;
+/// Where a row of a head begins in its tensor, or that it is zeros; a valid place in any case.
+struct Source {
+  std::int64_t offset;
+  bool is_there;
+};
+
+/// Begins to copy rows of a tensor into slabs, by kCount threads of which this is `thread`: 8 a
+/// row, each its 16 bytes of every slab. source(i): that of row i.
+template <typename Shape, int kCount, int kRows, typename SourceOf>
+__device__ void copy_rows(int thread, const bf16* from,
+                          bf16 (&to)[Shape::kSlabs][kRows][kSlabColumns], const SourceOf& source) {
+  static_assert(kCount % 64 == 0);  // so that a thread's rows are permuted alike
+  const int piece = thread % 8;
+  from += 8 * piece;
+  char* place = reinterpret_cast<char*>(to) + slab_piece(thread / 8, piece);
+#pragma unroll 2
+  for (int i = thread / 8; i < kRows; i += kCount / 8) {
+    const auto [offset, is_there] = source(i);
+#pragma unroll
+    for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+      const int column = slab * kSlabColumns;
+      if (column + kSlabColumns <= Shape::kWidth || column + 8 * piece < Shape::kWidth) {
+        copy_16(place + slab * sizeof(to[0]), from + offset + column, is_there ? 16 : 0);
+      }
+    }
+    place += kCount / 8 * kSlabRowBytes;
+  }
+}
+
+/// What the copying warpgroup does for keys (half of it) or values (the other), stage after stage,
+/// out of the tensor `from`. source(block, i): that of the block's row i. Copies of queries were
+/// begun before.
+template <typename Shape, typename SourceOf>
+__device__ void copy_stages(int n_blocks, const bf16* from, typename Shape::Shared& shared,
+                            typename Shape::Barriers& barriers, const SourceOf& source) {
+  const int thread = static_cast<int>(threadIdx.x) % kCopyThreads;
+  typename Shape::Rows* to = copies_keys() ? shared.k : shared.v;
+  Stage* stages = copies_keys() ? barriers.k : barriers.v;
   for (int block = 0; block < n_blocks; ++block) {
-    Stage& stage = stages[block % kStages];
-    stage.free.wait(block / kStages % 2 ^ 1);
-    copy(block, warp() % kCopyWarps, to[block % kStages]);
-    commit_copies();
-    wait_copies<0>();
-    publish_to_products();
-    if (block == 0) barriers.q.arrive();
-    stage.full.arrive();
+    Stage& stage = stages[block % Shape::kStages];
+    stage.free.wait(block / Shape::kStages % 2 ^ 1);
+    copy_rows<Shape, kCopyThreads>(thread, from, to[block % Shape::kStages],
+                                   [&](int i) { return source(block, i); });
+    if (block == 0) barriers.q.arrive_after_copies();
+    stage.full.arrive_after_copies();
   }
 }
 
@@ -138,10 +170,11 @@ struct Softmax {
 template <typename Shape>
 class Computing {
  public:
-  static constexpr int kKeys = Shape::kKeys, kTiles = Shape::kWidth / 8;
+  static constexpr int kKeys = Shape::kKeys, kStages = Shape::kStages, kTiles = Shape::kWidth / 8;
   using Scores = float[kKeys / 8][4];
 
-  __device__ Computing(typename Shape::Shared& shared, Barriers& barriers, int first)
+  __device__ Computing(typename Shape::Shared& shared, typename Shape::Barriers& barriers,
+                       int first)
       : shared_(shared), barriers_(barriers), first_(first) {}
 
   __device__ int row(int half) const { return first_ + warp() * 16 + lane() / 4 + 8 * half; }
@@ -160,7 +193,7 @@ class Computing {
     Scores s;
     Weights weights;
     barriers_.q.wait(0);
-    barriers_.k[0].full.wait(0);
+    await(barriers_.k, 0);
 #pragma unroll 1
     for (int block = 0; block < n_blocks; ++block) {
       score(block, s);
@@ -173,9 +206,7 @@ class Computing {
       softmax_.run(s, factor);
       pin(s);
       // Here also because the compiler moves no exponentials across this loop, behind the wait.
-      if (block + 1 < n_blocks) {
-        barriers_.k[(block + 1) % kStages].full.wait((block + 1) / kStages % 2);
-      }
+      if (block + 1 < n_blocks) await(barriers_.k, block + 1);
       wait_products<0>();
       pin(out_);
       if (block > 0) release(barriers_.v[(block - 1) % kStages]);
@@ -196,6 +227,10 @@ class Computing {
  private:
   using Weights = std::uint32_t[kKeys / 16][4];
 
+  __device__ static void await(Stage* stages, int block) {
+    stages[block % kStages].full.wait(block / kStages % 2);
+    fence_writes_for_products();
+  }
   __device__ static void release(Stage& stage) {
     if (lane() == 0) stage.free.arrive();
   }
@@ -230,7 +265,7 @@ class Computing {
 
   // out += weights v, in the background; the caller commits.
   __device__ void weigh(int block, const Weights& weights) {
-    barriers_.v[block % kStages].full.wait(block / kStages % 2);
+    await(barriers_.v, block);
     const std::uint64_t values = slab_operand(shared_.v[block % kStages], sizeof(shared_.v[0][0]));
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) {
@@ -239,7 +274,7 @@ class Computing {
   }
 
   typename Shape::Shared& shared_;
-  Barriers& barriers_;
+  typename Shape::Barriers& barriers_;
   int first_;
   Softmax<kKeys / 8> softmax_;
   float out_[kTiles][4] = {};
@@ -248,17 +283,14 @@ class Computing {
 #endif
 
 /// Whether a kernel of these was compiled for this device: without a body it has no barriers.
+/// `known`: of this kernel.
 template <typename Kernel>
-bool has_body(Kernel* kernel) {
-  cudaFuncAttributes attributes{};
-  cuda_check(cudaFuncGetAttributes(&attributes, kernel), "attention");
-  return attributes.sharedSizeBytes > 0;
-}
-
-template <typename Kernel>
-void allow_shared(Kernel* kernel, int n_bytes) {
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n_bytes),
-             "attention");
+bool has_body(Kernel* kernel, PerDevice<bool>& known) {
+  return known.get(current_device(), [kernel] {
+    cudaFuncAttributes attributes{};
+    cuda_check(cudaFuncGetAttributes(&attributes, kernel), "attention");
+    return attributes.sharedSizeBytes > 0;
+  });
 }
 
 }  // namespace jemm::gpu::sm90

@@ -11,28 +11,12 @@ namespace {
 
 using namespace sm90;
 
-using Shape = AttentionShape<72, 128>;
+using Shape = AttentionShape<72, 128, 3>;
 static_assert(kQueries == kImageQueries);
 
 #ifdef JEMM_HAS_WGMMA
 
 constexpr int kKeys = Shape::kKeys;
-
-// Rows of a head, those from n_valid on zero, by n_warps warps: three rows at a time, a lane 16
-// bytes.
-template <int kRows>
-__device__ void copy_rows(const bf16* from, std::int64_t stride, int n_valid, int warp, int n_warps,
-                          bf16 (&to)[Shape::kSlabs][kRows][kSlabColumns]) {
-  constexpr int kPieces = Shape::kWidth / 8, kRowsAtOnce = 32 / kPieces;
-  const int piece = lane() % kPieces;
-  if (lane() >= kPieces * kRowsAtOnce) return;
-#pragma unroll 4
-  for (int row = kRowsAtOnce * warp + lane() / kPieces; row < kRows; row += kRowsAtOnce * n_warps) {
-    const bool is_there = row < n_valid;
-    copy_16(reinterpret_cast<char*>(to[piece / 8]) + slab_piece(row, piece % 8),
-            from + (is_there ? row : 0) * stride + 8 * piece, is_there ? 16 : 0);
-  }
-}
 
 // The 8 columns behind the head, which no copy writes. By a whole block.
 template <int kRows>
@@ -66,29 +50,32 @@ __global__ void __launch_bounds__(kThreads, 1)
                        bf16* attended) {
 #ifdef JEMM_HAS_WGMMA
   extern __shared__ char memory[];
-  __shared__ Barriers barriers;
+  __shared__ Shape::Barriers barriers;
   Shape::Shared& shared = aligned<Shape>(memory);
   const ImageTile tile = tiles[blockIdx.x];
   const int width = n_heads * Shape::kWidth, begin = static_cast<int>(blockIdx.y) * Shape::kWidth;
   const int n_blocks = (tile.n_patches + kKeys - 1) / kKeys;
-  if (threadIdx.x == 0) init(barriers);
+  if (threadIdx.x == 0) barriers.init();
   clear_rest(shared.q);
   for (Shape::Rows& keys : shared.k) clear_rest(keys);
-  publish_to_products();
+  fence_writes_for_products();
   __syncthreads();
 
   const int group = group_index();
   if (group == 0) {
     give_registers<kCopyRegisters>();
-    const std::int64_t stride = std::int64_t{3} * width;
-    const bf16* image = qkv + tile.image_begin * stride + begin;
-    copy_rows(image + tile.first_query * stride, stride, tile.n_patches - tile.first_query, warp(),
-              kGroup / 32, shared.q);
-    const bf16* from = image + (warp() < kCopyWarps ? width : 2 * width);
-    copy_stages<Shape>(n_blocks, shared, barriers, [&](int block, int warp, Shape::Rows& to) {
-      copy_rows(from + std::int64_t{block} * kKeys * stride, stride, tile.n_patches - block * kKeys,
-                warp, kCopyWarps, to);
-    });
+    const int stride = 3 * width;
+    const bf16* image = qkv + std::int64_t{tile.image_begin} * stride + begin;
+    const auto source = [&](int i) {
+      const bool is_there = i < tile.n_patches;
+      return Source{std::int64_t{is_there ? i : 0} * stride, is_there};
+    };
+    copy_rows<Shape, kGroup>(static_cast<int>(threadIdx.x), image, shared.q,
+                             [&](int i) { return source(tile.first_query + i); });
+    copy_stages<Shape>(n_blocks, image + (copies_keys() ? width : 2 * width), shared, barriers,
+                       [&](int block, int i) { return source(block * kKeys + i); });
+    commit_copies();
+    wait_copies<0>();
   } else {
     take_registers<kComputeRegisters>();
     Computing<Shape> computing(shared, barriers, (group - 1) * kQueries / 2);
@@ -111,12 +98,12 @@ __global__ void __launch_bounds__(kThreads, 1)
 }  // namespace
 
 bool sm90_attend_takes(const ImageAttention<bf16>& op) {
-  static const bool built = has_body(sm90_attend_kernel);
-  return built && op.head_dim == Shape::kWidth;
+  static PerDevice<bool> built;
+  return has_body(sm90_attend_kernel, built) && op.head_dim == Shape::kWidth;
 }
 
 void sm90_attend_images(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
-  allow_shared(sm90_attend_kernel, Shape::kSharedBytes);
+  allow_shared(sm90_attend_kernel, Shape::kSharedBytes, "attend_images");
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   sm90_attend_kernel<<<grid, kThreads, Shape::kSharedBytes, stream>>>(
       op.qkv, op.tiles, static_cast<int>(op.n_heads), factor, op.attended);

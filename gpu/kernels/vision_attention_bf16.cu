@@ -269,9 +269,8 @@ template <int kWidth, bool kIsWhole>
 void launch(const ImageAttention<bf16>& op, float factor, StreamHandle stream) {
   const auto kernel = attend_bf16_kernel<kWidth, kIsWhole>;
   constexpr std::size_t kBytes = HeadShape<kWidth>::kSharedBytes;
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(kBytes)),
-             "attend_images");
+  static_assert(kBytes <= kMaxVisionSharedBytes);
+  allow_shared(kernel, kBytes, "attend_images");
   const dim3 grid(static_cast<unsigned>(op.n_tiles), static_cast<unsigned>(op.n_heads));
   kernel<<<grid, kThreads, kBytes, stream>>>(op.qkv, op.tiles, static_cast<int>(op.n_heads),
                                              static_cast<int>(op.head_dim), factor, op.attended);

@@ -132,6 +132,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+constexpr std::size_t shared_bytes(std::int64_t head_dim) {
+  return static_cast<std::size_t>(head_dim * (2 * kStride + kSide) + kSide * kStride) *
+         sizeof(float);
+}
+static_assert(shared_bytes(kMaxVisionHeadDim) == kMaxVisionSharedBytes);
+
 }  // namespace
 
 void attend_images(const ImageAttention<float>& op, StreamHandle stream) {
@@ -141,12 +147,8 @@ void attend_images(const ImageAttention<float>& op, StreamHandle stream) {
   const auto launch = head_dim <= 32   ? attend_f32_kernel<2>
                       : head_dim <= 80 ? attend_f32_kernel<5>
                                        : attend_f32_kernel<kMaxVisionHeadDim / kGroup>;
-  const std::size_t bytes =
-      (static_cast<std::size_t>(head_dim) * (2 * kStride + kSide) + kSide * kStride) *
-      sizeof(float);
-  cuda_check(cudaFuncSetAttribute(launch, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(bytes)),
-             "attend_images");
+  const std::size_t bytes = shared_bytes(op.head_dim);
+  allow_shared(launch, bytes, "attend_images");
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
   const dim3 grid(static_cast<unsigned>(op.n_tiles * kParts), static_cast<unsigned>(op.n_heads));
   launch<<<grid, kThreads, bytes, stream>>>(op.qkv, op.tiles, static_cast<int>(op.n_heads),

@@ -2,6 +2,7 @@
 // is float32 in both. Nothing waits for the device; launches that fail throw Error(kDevice).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gpu/kernels/stream.h"
@@ -26,6 +27,7 @@ inline constexpr std::int32_t kImageQueries = 128;
 // What the kernels can hold; the tower refuses models beyond it.
 inline constexpr std::int64_t kMaxVisionHeadDim = 128;
 inline constexpr std::int64_t kMaxNormWidth = 12 * 1024;
+inline constexpr std::size_t kMaxVisionSharedBytes = 119808;  // of a block, whatever the heads
 
 /// x[i] += T(the learned positions around patch i, weighted in both directions). Corners are
 /// aligned; weights and their sum are float32. grid: [side, side, width]; x: [n_patches, width].

@@ -151,6 +151,11 @@ struct Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(shared_address(&bits)) : "memory");
   }
+  /// Arrives when all copies in the background that this thread has begun are there.
+  __device__ void arrive_after_copies() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&bits))
+                 : "memory");
+  }
   /// Until the phase of this parity has ended; that before the first counts as ended, parity 1.
   __device__ void wait(int parity) {
     asm volatile(
@@ -163,8 +168,9 @@ struct Barrier {
   }
 };
 
-/// Between a thread's own writes to shared memory and its word that the matrix unit may read them.
-__device__ inline void publish_to_products() {
+/// Between writes to shared memory, seen by way of a barrier or a thread's own, and products that
+/// read them.
+__device__ inline void fence_writes_for_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 

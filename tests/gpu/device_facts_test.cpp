@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <string>
 
 #include "base/error.h"
@@ -63,6 +64,47 @@ TEST_CASE("each way of not having a usable device has its reason") {
         "-DCMAKE_CUDA_ARCHITECTURES=100");
 }
 
+TEST_CASE("a device without the shared memory that a model needs is refused by name") {
+  const auto refusal = [](std::size_t shared_bytes, Precision precision, std::int64_t head_dim) {
+    DeviceFacts facts = kHopper;
+    facts.shared_bytes = shared_bytes;
+    TextConfig config{};
+    config.head_dim = head_dim;
+    config.key_head_dim = config.value_head_dim = 128;
+    try {
+      check_shared_memory(facts, config, precision);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kDevice);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  constexpr std::size_t kSm80 = 166912, kSm86 = 101376, kSm90 = 232448;
+  for (const Precision precision : {Precision::kBf16, Precision::kFp32}) {
+    CHECK(refusal(kSm90, precision, 256).empty());
+    CHECK(refusal(kSm80, precision, 128).empty());
+    CHECK(refusal(kSm86, precision, 32).find("the delta rule with heads of 128") !=
+          std::string::npos);
+  }
+  CHECK(refusal(kSm80, Precision::kBf16, 256).empty());
+  CHECK(refusal(kSm80, Precision::kFp32, 256) ==
+        "CUDA device 0: attention with heads of 256 in fp32 needs 221696 bytes of shared memory a "
+        "block, and compute capability 9.0 has 166912: use another device or --precision bf16");
+  CHECK(refusal(142368, Precision::kBf16, 256).empty());
+  CHECK(refusal(142367, Precision::kBf16, 256) ==
+        "CUDA device 0: the delta rule with heads of 128 in bf16 needs 142368 bytes of shared "
+        "memory a block, and compute capability 9.0 has 142367: use another device");
+}
+
+TEST_CASE("the card is named where last bits are promised") {
+  cudaDeviceProp card{};
+  std::snprintf(card.name, sizeof card.name, "A card");
+  card.major = 9;
+  card.multiProcessorCount = 132;
+  CHECK(device_identity(card, false) == "sm_90");
+  CHECK(device_identity(card, true) == "sm_90 A card with 132 multiprocessors");
+}
+
 TEST_CASE("a failed call becomes one error that names it") {
   CHECK_NOTHROW(cuda_check(cudaSuccess, "nothing"));
   for (const cudaError_t status : {cudaErrorIllegalAddress, cudaErrorECCUncorrectable,
@@ -74,6 +116,8 @@ TEST_CASE("a failed call becomes one error that names it") {
       CHECK(error.kind() == ErrorKind::kDevice);
       CHECK(std::string(error.what()).find("the text layers: ") == 0);
       CHECK(std::string(error.what()).find(cudaGetErrorName(status)) != std::string::npos);
+      CHECK((dynamic_cast<const OutOfMemory*>(&error) != nullptr) ==
+            (status == cudaErrorMemoryAllocation));
     }
   }
 }

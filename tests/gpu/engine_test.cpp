@@ -151,6 +151,21 @@ TEST_CASE("a pass that comes again gives the same bits, as a graph or not") {
   }
 }
 
+TEST_CASE("a pass too large for the memory leaves room for others") {
+  if (!test::has_device()) return;
+  const auto checkpoint = std::make_shared<test::SmallCheckpoint>();
+  const auto engine = make_cuda_engine(checkpoint, small_labels(), {.deterministic = true});
+  Forest small = test::forest_of({{-1, 70}}), large = test::forest_of({{-1, 300'000}});
+  small.read_last_row(0);
+  large.read_last_row(0);
+  const auto expected = test::forward(*engine, small);
+  const test::HeldMemory held(96);
+  for (int i = 0; i < 3; ++i) {
+    CHECK_THROWS_AS(test::forward(*engine, large), OutOfMemory);
+    CHECK(test::forward(*engine, small) == expected);
+  }
+}
+
 TEST_CASE("unusable forests and devices are refused") {
   if (!test::has_device()) return;
   const auto checkpoint = std::make_shared<test::SmallCheckpoint>();

@@ -40,6 +40,20 @@ TEST_CASE("the plan of a pass") {
       }
     }
     CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 1; }));
+    std::int32_t last_place = 0;
+    for (const gpu::AttentionTile& tile : plan.tiles) {
+      REQUIRE(tile.n_rows >= 1);
+      REQUIRE(tile.n_rows <= gpu::kAttentionTileRows);
+      const Run& run = runs[static_cast<std::size_t>(tile.run)];
+      CHECK(tile.first_place == run.n_before + tile.row_begin - run.row_begin);
+      CHECK(tile.row_begin + tile.n_rows <= run.row_begin + run.n_rows);
+      CHECK(tile.first_place + tile.n_rows >= last_place);
+      last_place = tile.first_place + tile.n_rows;
+      for (std::int32_t i = 0; i < tile.n_rows; ++i) {
+        ++seen[static_cast<std::size_t>(tile.row_begin + i)];
+      }
+    }
+    CHECK(std::all_of(seen.begin(), seen.end(), [](int n) { return n == 2; }));
     for (std::size_t run = 0; run < runs.size(); ++run) {
       const std::vector<std::int64_t> chain = chain_rows(runs, run);
       for (std::int64_t i = 0; i < runs[run].n_rows; ++i) {

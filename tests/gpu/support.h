@@ -29,6 +29,19 @@ inline bool has_device() {
   return false;
 }
 
+/// Takes the device's memory but for some MiB while it lives.
+class HeldMemory {
+ public:
+  explicit HeldMemory(std::size_t left_mib) {
+    std::size_t n_free = 0, n_total = 0;
+    gpu::cuda_check(cudaMemGetInfo(&n_free, &n_total), "a test");
+    held_ = gpu::DeviceBytes(n_free - (left_mib << 20), "a test");
+  }
+
+ private:
+  gpu::DeviceBytes held_;
+};
+
 /// A stored element and its value.
 template <typename T>
 struct Stored;
@@ -147,6 +160,23 @@ inline double worst_share(const std::vector<float>& x, const std::vector<double>
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+inline double at(const std::vector<float>& x, std::int64_t i) {
+  return static_cast<double>(x[static_cast<std::size_t>(i)]);
+}
+inline double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// The most that one rounding to T moves a value, as a share of it.
+template <typename T>
+constexpr double kRounding = sizeof(T) == 2 ? 0x1p-8 : 0x1p-24;
+
+// What a product, norm or gate may differ by: FP32 arithmetic and one rounding to T.
+template <typename T>
+void close(const std::vector<float>& x, const std::vector<double>& reference, double absolute) {
+  CHECK(test::worst_share(x, reference, absolute, 1e-5 + 1.01 * kRounding<T>) <= 1);
 }
 
 }  // namespace jemm::test

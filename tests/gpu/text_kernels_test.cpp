@@ -1,8 +1,10 @@
 // Kernels of the text forward that look at rows or heads, against naive twins in double.
 #include "gpu/kernels/kernels.h"
 
+#include <algorithm>
 #include <tuple>
 
+#include "gpu/blas_lt.h"
 #include "gpu/forests.h"
 #include "gpu/gemm.h"
 #include "gpu/kernels/fill.h"
@@ -12,29 +14,15 @@
 namespace jemm {
 namespace {
 
+using test::at;
 using test::bf16;
+using test::close;
 using test::OnDevice;
 using test::rounded;
+using test::sigmoid;
 using test::uniform;
 
 constexpr std::int64_t kRowCounts[] = {0, 1, 15, 16, 17, 65, 1000};
-
-double at(const std::vector<float>& x, std::int64_t i) {
-  return static_cast<double>(x[static_cast<std::size_t>(i)]);
-}
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-
-// The most that one rounding to T moves a value, as a share of it.
-template <typename T>
-constexpr double kRounding = sizeof(T) == 2 ? 0x1p-8 : 0x1p-24;
-
-// What a product, norm or gate may differ by: FP32 arithmetic and one rounding to T.
-template <typename T>
-void close(const std::vector<float>& x, const std::vector<double>& reference, double absolute) {
-  CHECK(test::worst_share(x, reference, absolute, 1e-5 + 1.01 * kRounding<T>) <= 1);
-}
 
 template <typename T>
 void check_products(gpu::Gemms& gemms, const gpu::Stream& stream) {
@@ -61,6 +49,17 @@ void check_products(gpu::Gemms& gemms, const gpu::Stream& stream) {
       close<float>(dy.values(), expected, 3e-5);
     }
   }
+}
+
+TEST_CASE("an algorithm is known by its parts") {
+  if (!test::has_device()) return;
+  const gpu::BlasLt blas;
+  const gpu::Described described({.n_out = 64, .n_in = 8192}, 16);
+  for (const auto& algorithm : blas.proposals(described, gpu::Sums::kWhole, 16)) {
+    CHECK(gpu::is_whole(algorithm));
+  }
+  const auto split = blas.proposals(described, gpu::Sums::kSplit, 16);  // long sums, few outputs
+  CHECK_FALSE(std::all_of(split.begin(), split.end(), gpu::is_whole));
 }
 
 TEST_CASE_TEMPLATE("products with a weight", T, float, bf16) {
@@ -137,150 +136,14 @@ TEST_CASE("label logits") {
   }
 }
 
-// A product of `n_rows` with its low-rank inputs behind the outputs, and what the updates make of
-// it.
 template <typename T>
-struct LowRankCase {
-  LowRankCase(std::int64_t n_rows, std::vector<std::int32_t> layer_ends, std::int32_t rank,
-              std::int64_t gap)
-      : ends(std::move(layer_ends)),
-        n_out(ends.back() + gap),
-        stride(n_out + std::ssize(ends) * rank),
-        y(rounded<T>(uniform(n_rows * stride, 5, -1, 1))),
-        b(rounded<T>(uniform(rank * n_out, 6, -1, 1))) {
-    for (std::int64_t r = 0; r < n_rows; ++r) {
-      for (std::int64_t o = 0; o < ends.back(); ++o) {
-        std::int64_t layer = 0;
-        while (o >= ends[static_cast<std::size_t>(layer)]) ++layer;
-        double sum = at(y, r * stride + o);
-        for (std::int64_t j = 0; j < rank; ++j) {
-          sum += at(y, r * stride + n_out + layer * rank + j) * at(b, j * n_out + o);
-        }
-        sums.push_back(sum);
-      }
-    }
-    args = {.stride = stride,
-            .b_stride = n_out,
-            .rank = rank,
-            .n_layers = static_cast<std::int32_t>(ends.size())};
-    std::copy(ends.begin(), ends.end(), args.ends);
-  }
-  gpu::LowRank<T> on(OnDevice<T>& dy, OnDevice<T>& db) const {
-    gpu::LowRank<T> update = args;
-    update.low = dy.data() + n_out;
-    update.b = db.data();
-    return update;
-  }
-
-  std::vector<std::int32_t> ends;
-  std::int64_t n_out, stride;
-  std::vector<float> y, b;
-  std::vector<double> sums;  // [rows, ends.back()]
-  gpu::LowRank<T> args;
-};
-
-template <typename T>
-void check_low_rank(std::int64_t n_rows, const std::vector<std::int32_t>& ends, std::int32_t rank,
-                    std::int64_t gap, const gpu::Stream& stream) {
-  CAPTURE(n_rows);
-  CAPTURE(rank);
-  CAPTURE(ends.back());
-  const LowRankCase<T> c(n_rows, ends, rank, gap);
-  const std::int64_t width = ends.back();
-  OnDevice<T> dy(c.y, stream), db(c.b, stream);
-  gpu::add_low_rank(c.on(dy, db), n_rows, width, dy.data(), stream.get());
-  const std::vector<float> stored = dy.values();
-  std::vector<float> outputs, rest, expected_rest;
-  for (std::int64_t r = 0; r < n_rows; ++r) {
-    for (std::int64_t o = 0; o < c.stride; ++o) {
-      const auto i = static_cast<std::size_t>(r * c.stride + o);
-      (o < width ? outputs : rest).push_back(stored[i]);
-      if (o >= width) expected_rest.push_back(c.y[i]);
-    }
-  }
-  close<T>(outputs, c.sums, 2e-5);
-  CHECK(test::same_bits(rest, expected_rest));
-
-  if (width % 2 != 0) return;
-  const std::int64_t half = width / 2;
-  OnDevice<T> product(c.y, stream), out(n_rows * half, stream);
-  std::vector<double> activated;
-  for (std::int64_t r = 0; r < n_rows; ++r) {
-    for (std::int64_t o = 0; o < half; ++o) {
-      const double g = c.sums[static_cast<std::size_t>(r * width + o)];
-      const double u = c.sums[static_cast<std::size_t>(r * width + half + o)];
-      activated.push_back(g * sigmoid(g) * u);
-    }
-  }
-  gpu::silu_multiply(c.on(product, db), product.data(), n_rows, half, out.data(), stream.get());
-  close<T>(out.values(), activated, 1e-4);
-}
-
-TEST_CASE_TEMPLATE("low-rank updates in place and before the activation", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  for (const std::int64_t n_rows : {0, 1, 15, 16, 17, 63, 64, 65, 127, 1000}) {
-    check_low_rank<T>(n_rows, {304}, 16, 0, stream);
-    check_low_rank<T>(n_rows, {64, 192, 240, 288}, 16, 0, stream);  // borders within 32 columns
-    check_low_rank<T>(n_rows, {101, 331, 334, 340}, 16, 4, stream);
-    check_low_rank<T>(n_rows, {200, 400}, 32, 0, stream);
-    check_low_rank<T>(n_rows, {136, 272}, 0, 0, stream);
-    check_low_rank<T>(n_rows, {41, 82}, 8, 3, stream);
-  }
-  check_low_rank<T>(8192, {32, 64}, 16, 0, stream);
-}
-
-template <typename T, typename Out>
-void check_residual(std::int64_t n_rows, std::int32_t width, std::int32_t rank,
-                    const gpu::Stream& stream) {
-  CAPTURE(n_rows);
-  CAPTURE(width);
-  CAPTURE(rank);
-  const LowRankCase<T> c(n_rows, {width}, rank, width % 4);
-  const auto x = uniform(n_rows * width, 8, -2, 2), factor = uniform(width, 9, 0.5, 1.5);
-  std::vector<double> sums, normed;
-  for (std::int64_t r = 0; r < n_rows; ++r) {
-    double squares = 0;
-    for (std::int64_t i = r * width; i < (r + 1) * width; ++i) {
-      sums.push_back(at(x, i) + c.sums[static_cast<std::size_t>(i)]);
-      squares += sums.back() * sums.back();
-    }
-    const double inverse = 1 / std::sqrt(squares / width + 1e-6);
-    for (std::int64_t i = 0; i < width; ++i) {
-      normed.push_back(sums[static_cast<std::size_t>(r * width + i)] * inverse * at(factor, i));
-    }
-  }
-  OnDevice<T> dy(c.y, stream), db(c.b, stream);
-  OnDevice<float> dx(x, stream), dfactor(factor, stream);
-  OnDevice<Out> dnormed(n_rows * width, stream);
-  gpu::add_residual(c.on(dy, db), dy.data(), n_rows, width, dfactor.data(), 1e-6f, dx.data(),
-                    dnormed.data(), stream.get());
-  close<float>(dx.values(), sums, 2e-5);
-  close<Out>(dnormed.values(), normed, 2e-5);
-}
-
-TEST_CASE_TEMPLATE("the residual stream and its norm", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  for (const std::int64_t n_rows : {0, 1, 63, 64, 65, 127, 513, 1000}) {
-    for (const std::int32_t rank : {0, 8, 16, 32}) {
-      for (const std::int32_t width : {24, 101, 3000}) {
-        if (width == 3000 && n_rows > 127) continue;
-        check_residual<T, T>(n_rows, width, rank, stream);
-        if (rank == 16) check_residual<T, float>(n_rows, width, rank, stream);
-      }
-    }
-  }
-  check_residual<T, T>(8192, 64, 16, stream);
-}
-
-template <typename T>
-void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gpu::Stream& stream) {
-  constexpr std::int32_t kKeyHeads = 2, kValueHeads = 6, kWidth = 4;
-  const std::int64_t channels = 2 * kKeyHeads * dk + kValueHeads * dv, stride = channels + 9;
+void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, std::int32_t width,
+                std::int64_t padding, const gpu::Stream& stream) {
+  constexpr std::int32_t kKeyHeads = 2, kValueHeads = 6;
+  const std::int64_t channels = 2 * kKeyHeads * dk + kValueHeads * dv, stride = channels + padding;
   const std::int64_t n_rows = forest.n_rows();
   const auto x = rounded<T>(uniform(n_rows * stride, 1, -2, 2));
-  const auto taps = uniform(kWidth * channels, 2, -1, 1);
+  const auto taps = uniform(width * channels, 2, -1, 1);
   const std::vector<Run> runs = runs_of(forest);
   std::vector<double> expected(static_cast<std::size_t>(n_rows * channels));
   for (std::size_t run = 0; run < runs.size(); ++run) {
@@ -290,8 +153,8 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
       double* out = expected.data() + (runs[run].row_begin + i) * channels;
       for (std::int64_t c = 0; c < channels; ++c) {
         double sum = 0;
-        for (std::int64_t j = 0; j < kWidth; ++j) {
-          const std::int64_t from = place - (kWidth - 1 - j);
+        for (std::int64_t j = 0; j < width; ++j) {
+          const std::int64_t from = place - (width - 1 - j);
           if (from < 0) continue;
           sum += at(x, chain[static_cast<std::size_t>(from)] * stride + c) *
                  at(taps, j * channels + c);
@@ -305,7 +168,7 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
       }
     }
   }
-  const auto previous = test::on_device(gpu::plan_pass(forest, kWidth).previous, stream);
+  const auto previous = test::on_device(gpu::plan_pass(forest, width).previous, stream);
   OnDevice<T> dx(x, stream), y(n_rows * channels, stream);
   OnDevice<float> dtaps(taps, stream);
   gpu::causal_conv({.n_rows = n_rows,
@@ -314,7 +177,7 @@ void check_conv(const Forest& forest, std::int32_t dk, std::int32_t dv, const gp
                     .n_value_heads = kValueHeads,
                     .key_dim = dk,
                     .value_dim = dv,
-                    .width = kWidth,
+                    .width = width,
                     .taps = dtaps.data(),
                     .previous = previous.data()},
                    dx.data(), y.data(), stream.get());
@@ -326,8 +189,12 @@ TEST_CASE_TEMPLATE("the convolution over chains", T, float, bf16) {
   const gpu::Stream stream;
   for (const auto& [name, forest] : test::odd_forests()) {
     CAPTURE(name);
-    check_conv<T>(forest, 8, 20, stream);
-    check_conv<T>(forest, 128, 128, stream);
+    check_conv<T>(forest, 8, 20, 4, 9, stream);
+    check_conv<T>(forest, 128, 128, 4, 9, stream);
+    check_conv<T>(forest, 128, 128, 4, 8, stream);
+    check_conv<T>(forest, 16, 8, 1, 8, stream);
+    check_conv<T>(forest, 16, 8, 2, 4, stream);
+    check_conv<T>(forest, 5, 7, 3, 0, stream);
   }
 }
 
@@ -335,9 +202,9 @@ TEST_CASE_TEMPLATE("the gated norm", T, float, bf16) {
   if (!test::has_device()) return;
   const gpu::Stream stream;
   for (const std::int64_t n_rows : kRowCounts) {
-    for (const std::int32_t width : {20, 128}) {
+    for (const auto& [width, padding] : {std::pair{20, 3}, std::pair{128, 3}, std::pair{128, 8}}) {
       constexpr std::int32_t kHeads = 11;
-      const std::int64_t n = n_rows * kHeads * width, stride = kHeads * width + 3;
+      const std::int64_t n = n_rows * kHeads * width, stride = kHeads * width + padding;
       const auto core = rounded<T>(uniform(n, 1, -2, 2));
       const auto z = rounded<T>(uniform(n_rows * stride, 2, -4, 4));
       const auto factor = uniform(width, 3, 0.5, 1.5);

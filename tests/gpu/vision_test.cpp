@@ -165,6 +165,19 @@ TEST_CASE("patches see the whole image: each value moves every row") {
   }
 }
 
+TEST_CASE("an image too large for the memory leaves room for others") {
+  if (!test::has_device()) return;
+  const test::SmallCheckpoint checkpoint;
+  Tower<bf16> tower(checkpoint);
+  const SmallImage small = small_image(18, 8, 9), large = small_image(600, 600, 9);
+  const auto before = tower.run({{{small.grid_thw, small.values}}});
+  const test::HeldMemory held(96);
+  for (int i = 0; i < 3; ++i) {
+    CHECK_THROWS_AS(tower.run({{{large.grid_thw, large.values}}}), OutOfMemory);
+    CHECK(test::same_bits(tower.run({{{small.grid_thw, small.values}}}).front(), before.front()));
+  }
+}
+
 TEST_CASE("patches that are no grid, and towers too wide, are refused") {
   if (!test::has_device()) return;
   const test::SmallCheckpoint checkpoint;
