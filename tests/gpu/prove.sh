@@ -69,7 +69,7 @@ memory() {
   python3 -c "
 import time, torch
 free, _ = torch.cuda.mem_get_info()
-held = torch.empty(int(free - 52.5 * 2**30), dtype=torch.uint8, device='cuda')
+held = torch.empty(int(free - 50.4 * 2**30), dtype=torch.uint8, device='cuda')
 open('$out/held', 'w').close()
 time.sleep(60)" &
   holder=$!
@@ -118,9 +118,11 @@ for kind, n in (('text', 2), ('image', 1)):
     for case in usable[:: len(usable) // n][:n]:
         print(json.dumps({'id': case['id'], 'raw': case['raw']}))" >"$out/few.jsonl"
   for precision in bf16 fp32; do
-    check "$1-$precision" compute-sanitizer --tool "$1" --error-exitcode 9 "$jemm" decide --progress none \
-      --device cuda --precision $precision --model "$tiny" "$out/few.jsonl"
+    check "$1-$precision" compute-sanitizer --tool "$1" --error-exitcode 9 --show-backtrace no \
+      --print-limit 5000 "$jemm" decide --progress none --device cuda --precision $precision \
+      --model "$tiny" "$out/few.jsonl"
     grep SUMMARY "$out/$1-$precision.txt" || true
+    sed -n 's/^=* *at \(void \)*\([^(]*\)(.*/  \2/p' "$out/$1-$precision.txt" | sort | uniq -c
   done
 }
 
