@@ -15,6 +15,7 @@
 #include "parity_files.h"
 #include "parity_run.h"
 #include "self_test.h"
+#include "subject.h"
 #include "validators.h"
 
 namespace jemm::cli {
@@ -42,6 +43,11 @@ int run(const ParityOptions& options) {
   if (options.golden.empty()) fail(ErrorKind::kUsage, "parity needs --golden DIR");
   if (!options.against.empty() && !options.model.model.empty()) {
     fail(ErrorKind::kUsage, "--against judges a golden, --model an engine: name one of them");
+  }
+  if (!options.answers.empty() && !options.stages.empty() &&
+      !answer_stages().has_all(StageSet::parse(options.stages))) {
+    fail(ErrorKind::kUsage, "answers can be judged by the stages {} alone",
+         answer_stages().names());
   }
   if (options.report.empty()) return run_parity(options, nullptr);
   ReportFiles files(options.report, options.force, options.redact);
@@ -102,6 +108,7 @@ Command add_parity(CLI::App& app) {
       "  jemm parity --golden GOLDEN --noise SECOND --model BASE+ADAPTER --bisect\n"
       "  jemm parity --golden GOLDEN --model BASE --stages accept,prompt,tokens,image,positions\n"
       "  jemm parity --golden A --against B\n"
+      "  jemm parity --golden GOLDEN --answers answers.jsonl --gates gates.json\n"
       "  jemm parity --self-test\n"
       "Exit: 0 PASS or WITHIN-NOISE, 1 DRIFT or FAIL, 2 usage, 3 inputs unusable or of another\n"
       "  checkpoint, 4 engine or device, 5 nothing evaluated, 6 output failed, 130 interrupted");
@@ -109,6 +116,13 @@ Command add_parity(CLI::App& app) {
   add_model_options(*command, options->model);
   command->add_option("--against", options->against, "Judge this golden instead of an engine")
       ->check(not_empty());
+  command
+      ->add_option("--answers", options->answers,
+                   "Judge what decide wrote about the golden's requests, given to it as {\"id\", "
+                   "\"raw\"}")
+      ->check(not_empty())
+      ->excludes("--against")
+      ->excludes("--model");
   add_engine_options(*command, options->engine);
   add_gate_options(*command, *options);
   add_report_options(*command, *options);

@@ -39,17 +39,24 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
+StageSet choose_stages(const ParityOptions& options) {
+  if (!options.stages.empty()) return StageSet::parse(options.stages);
+  return options.answers.empty() ? StageSet::all() : answer_stages();
+}
+
 class ParityRun {
  public:
   /// Opens everything. Throws Error(kInput) and Error(kIo) for what cannot be used.
   ParityRun(const ParityOptions& options, ReportFiles* files)
       : options_(options),
         files_(files),
-        stages_(options.stages.empty() ? StageSet::all() : StageSet::parse(options.stages)),
+        stages_(choose_stages(options)),
         golden_(open_golden(options.golden)) {
     if (!options.against.empty()) {
       against_.emplace(open_golden(options.against));
       subject_ = open_golden_subject(*against_, golden_);
+    } else if (!options.answers.empty()) {
+      subject_ = open_answers_subject(options.answers, golden_);
     } else {
       subject_ = open_model_subject(options.model, options.engine, golden_, stages_);
     }

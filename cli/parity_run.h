@@ -1,4 +1,4 @@
-// One run of parity: a golden against an engine or another golden, with or without noise.
+// One run of parity: a golden against an engine, another golden or answers, with or without noise.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace jemm::cli {
 struct ParityOptions {
   std::string golden;
   std::string against;
+  std::string answers;
   std::string noise;
   ModelOptions model;
   EngineOptions engine;

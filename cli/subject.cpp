@@ -1,4 +1,4 @@
-// Both kinds of subject, and the check that they are of the golden's checkpoint.
+// The kinds of subject, and the check that they are of the golden's checkpoint.
 #include "subject.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "checkpoint/input_hashes.h"
+#include "judge/answer_lines.h"
 #include "progress.h"
 
 namespace jemm::cli {
@@ -125,6 +127,40 @@ class GoldenSubject : public Subject {
   Golden& other_;
 };
 
+class AnswersSubject : public Subject {
+ public:
+  AnswersSubject(const std::string& file, const Golden& golden) : lines_(open_answer_lines(file)) {
+    while (const std::optional<std::string_view> line = lines_.next()) {
+      const std::string id = shown_answer_id(answer_key_of(*line, lines_.where()));
+      if (golden.contains(id)) continue;
+      fail(ErrorKind::kInput, "{}: {} has no case {}", lines_.where(), golden.name(), id);
+    }
+  }
+
+  std::optional<CaseRecord> find(const CaseRecord& reference) override {
+    const std::optional<std::string_view> line = lines_.find(answer_key(reference.id));
+    if (!line) return std::nullopt;
+    AnswerLine answer = read_answer_line(*line, lines_.where());
+    if (!answer.request_sha256.empty() && answer.request_sha256 != sha256_hex(reference.body)) {
+      fail(ErrorKind::kInput, "{}: {} answers other bytes than the golden's request",
+           lines_.where(), reference.id);
+    }
+    CaseRecord record;
+    record.id = reference.id;
+    record.error = std::move(answer.error);
+    record.response = std::move(answer.response);
+    record.has_questions = reference.has_questions;  // a line has answers, not what was asked
+    record.questions = reference.questions;
+    return record;
+  }
+
+  Side side() const override { return {.kind = "answers", .name = lines_.path(), .facts = {}}; }
+  bool is_fp32() const override { return false; }  // nobody knows
+
+ private:
+  IndexedLines lines_;
+};
+
 }  // namespace
 
 std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
@@ -136,6 +172,14 @@ std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden) {
   check_same_checkpoint(other, golden);
   return std::make_unique<GoldenSubject>(other);
+}
+
+std::unique_ptr<Subject> open_answers_subject(const std::string& file, const Golden& golden) {
+  return std::make_unique<AnswersSubject>(file, golden);
+}
+
+StageSet answer_stages() {
+  return StageSet::parse("accept,probabilities,decision,usage");
 }
 
 void check_same_checkpoint(const Golden& ours, const Golden& theirs) {

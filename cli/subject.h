@@ -1,4 +1,5 @@
-// What parity judges: an engine, or a second golden. And whether it is of the same checkpoint.
+// What parity judges: an engine, a second golden, or answers in a file. And whether it is of the
+// same checkpoint, which answers do not tell.
 #pragma once
 
 #include <memory>
@@ -36,6 +37,13 @@ std::unique_ptr<Subject> open_model_subject(const ModelOptions& options,
 /// `other` must outlive the subject. Throws Error(kInput) when the goldens are of different
 /// checkpoints.
 std::unique_ptr<Subject> open_golden_subject(Golden& other, const Golden& golden);
+
+/// What `jemm decide` wrote about the golden's requests. Throws Error(kInput) for lines that it has
+/// not written, two of one id and ids that the golden does not have; find() does for the answer to
+/// another request.
+std::unique_ptr<Subject> open_answers_subject(const std::string& file, const Golden& golden);
+/// The stages that such a file can be judged by.
+StageSet answer_stages();
 
 /// Throws Error(kInput) when the goldens are of different checkpoints.
 void check_same_checkpoint(const Golden& ours, const Golden& theirs);

@@ -7,60 +7,12 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "contract/json.h"
-#include "contract/json_members.h"
-#include "judge/case_reader.h"
+#include "judge/answer_lines.h"
 #include "judge/diff_tally.h"
 #include "judge/distance.h"
-#include "judge/indexed_lines.h"
 
 namespace jemm {
 namespace {
-
-/// A line of decide: an answer or an error.
-struct AnswerLine {
-  std::optional<ResponseRecord> response;
-  std::string error_type;
-};
-
-/// The JSON text of `id`, so that 1 and "1" are different.
-std::string id_of(std::string_view line, const std::string& where) {
-  constexpr std::string_view kId[] = {"id"};
-  try {
-    for (const JsonMember& member : json_members(line, kId)) return std::string(member.value);
-  } catch (const Error& error) {
-    fail(ErrorKind::kInput, "{}: {}", where, error.what());
-  }
-  fail(ErrorKind::kInput, "{} has no id", where);
-}
-
-/// An id for people: a string's text, else the JSON.
-std::string shown_id(const std::string& id) {
-  return id.starts_with('"') ? json_string_value(id) : id;
-}
-
-AnswerLine parse_answer(std::string_view line, const std::string& where) {
-  AnswerLine result;
-  constexpr std::string_view kError[] = {"error"};
-  const std::vector<JsonMember> errors = json_members(line, kError);
-  if (errors.empty()) {
-    result.response = read_response(line, where);
-    return result;
-  }
-  for (const JsonMember& member : json_members(errors.front().value, kError)) {
-    result.error_type = json_string_value(member.value);
-  }
-  return result;
-}
-
-AnswerLine read_line(std::string_view line, const std::string& where) {
-  try {
-    return parse_answer(line, where);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kRequest) throw;
-    fail(ErrorKind::kInput, "{}: {}", where, error.what());
-  }
-}
 
 class AnswerDiff {
  public:
@@ -76,7 +28,7 @@ class AnswerDiff {
 };
 
 void AnswerDiff::compare(const std::string& id, const AnswerLine& a, const AnswerLine& b) {
-  if (a.response && !b.response) return tally.regress({id, "", "refused now: " + b.error_type});
+  if (a.response && !b.response) return tally.regress({id, "", "refused now: " + b.error->type});
   if (!a.response && b.response) return tally.improve({id, "", "answered now"});
   if (!a.response) return;
   for (const AnswerRecord& answer : a.response->answers) {
@@ -119,27 +71,24 @@ void AnswerDiff::compare_answers(const std::string& id, const AnswerRecord& a,
 }  // namespace
 
 DiffResult diff_answers(const std::string& a, const std::string& b, const DiffOptions& options) {
-  IndexedLines before(a, id_of);
-  IndexedLines after(b, id_of);
+  IndexedLines before = open_answer_lines(a);
+  IndexedLines after = open_answer_lines(b);
   AnswerDiff diff(options);
   DiffResult& result = diff.tally.result;
   result.kind = "answers";
   result.n_a = before.size();
   result.n_b = after.size();
-  for (const IndexedLines* side : {&before, &after}) {
-    if (side->duplicates().empty()) continue;
-    fail(ErrorKind::kInput, "{}: the id {} stands for more than one line", side->path(),
-         side->duplicates().front());
-  }
   while (const std::optional<std::string_view> line = before.next()) {
-    const std::string id = id_of(*line, before.where());
-    const std::optional<std::string_view> other = after.find(id);
+    const std::string key = answer_key_of(*line, before.where());
+    const std::string id = shown_answer_id(key);
+    const std::optional<std::string_view> other = after.find(key);
     if (!other) {
-      diff.tally.regress({shown_id(id), "", "not in B"});
+      diff.tally.regress({id, "", "not in B"});
       continue;
     }
     ++result.n_common;
-    diff.compare(shown_id(id), read_line(*line, before.where()), read_line(*other, after.where()));
+    diff.compare(id, read_answer_line(*line, before.where()),
+                 read_answer_line(*other, after.where()));
   }
   return diff.tally.finish();
 }

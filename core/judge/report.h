@@ -159,7 +159,7 @@ struct Bisection {
 
 /// One side of the comparison.
 struct Side {
-  std::string kind;  ///< "golden" or "engine"
+  std::string kind;  ///< "golden", "engine" or "answers"
   std::string name;  ///< directory or model; empty in redacted reports
   std::vector<std::pair<std::string, std::string>> facts;  ///< "dtype", "device", "revision", ...
 };

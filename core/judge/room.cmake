@@ -1,5 +1,5 @@
 jemm_room(judge
-  SOURCES bins.cpp case_reader.cpp compare.cpp compare_answers.cpp diff.cpp diff_reports.cpp
+  SOURCES answer_lines.cpp bins.cpp case_reader.cpp compare.cpp compare_answers.cpp diff.cpp diff_reports.cpp
     diff_tally.cpp distance.cpp faults.cpp gates.cpp github.cpp golden.cpp golden_writer.cpp html_plots.cpp
     html_style.cpp indexed_lines.cpp judge.cpp junit.cpp redact.cpp render_text.cpp
     report_bisection.cpp report_facts.cpp report_html.cpp report_json.cpp report_markdown.cpp

@@ -62,6 +62,7 @@ class StageSet {
   bool has(StageKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1) != 0; }
   bool needs_engine() const;   ///< any stage that takes weights
   bool needs_tensors() const;  ///< any stage that a tap observes
+  bool has_all(const StageSet& others) const { return (others.bits_ & ~bits_) == 0; }
   StageSet without_tensors() const;
   std::string names() const;  ///< a comma list, in order
 

@@ -1,7 +1,7 @@
 if(JEMM_FUZZ)
   return()
 endif()
-foreach(part bench decide diff export golden images memory parity plan record resume reuse)
+foreach(part answers bench decide diff export golden images memory parity plan record resume reuse)
   set(extra)
   if(part MATCHES "golden|parity")
     set(extra EXTRA)

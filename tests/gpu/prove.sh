@@ -2,8 +2,8 @@
 # What docs/parity-h200.md records, on a machine with a GPU:
 #   prove.sh BIN GOLDENS [STEP...]
 # BIN: a build's bin folder. GOLDENS: a folder with tiny-a, qwen-27b, 27b-* and *-bf16-h200 beside the
-# goldens of this repository. Steps, all without any: programs fp32 bf16 full-bf16 full-fp32 cross memory
-# files memcheck racecheck initcheck. Needs compute-sanitizer for the last three, and PyTorch for `memory`,
+# goldens of this repository. Steps, all without any: programs fp32 bf16 full-bf16 full-fp32 cross reuse
+# memory files memcheck racecheck initcheck. Needs compute-sanitizer for the last three, and PyTorch for `memory`,
 # which takes most of the device's memory for a moment. Logs stay in $OUT (a new folder by default).
 set -eu
 bin=$(cd "$1" && pwd)
@@ -60,6 +60,34 @@ cross() { # one engine by the other, both ways
       check "record-$kind-$device" "$jemm" record --progress none --force --model "$tiny" --precision fp32 \
         --device $device --golden "$goldens/$kind-fp32-cpu" --out "$out/$kind-$device"
       judge "$kind-$device-$other" "$out/$kind-$device" --model "$tiny" --device $other --precision fp32
+    done
+  done
+}
+# Every mode of reuse, default and deterministic, by the gates of BF16 without reuse.
+reuse() {
+  for kind in text image full; do
+    case $kind in
+      full) golden=$goldens/27b-fp32-h200 noise=$goldens/27b-bf16-fla-h200 gates=27b-bf16 model=$full ;;
+      *) golden=$goldens/$kind-fp32-cpu noise=$goldens/$kind-bf16-h200 gates=tiny-bf16 model=$tiny ;;
+    esac
+    python3 -c "
+import json
+for case in map(json.loads, open('$golden/cases.jsonl')):
+    print(json.dumps({'id': case['id'], 'raw': case['raw']}))" >"$out/$kind.jsonl"
+    for exact in '' --deterministic; do
+      for mode in off request file; do
+        name=reuse-$kind-$mode$exact
+        "$jemm" decide --progress none --device cuda --precision bf16 --model "$model" $exact \
+          --prefix-reuse $mode "$out/$kind.jsonl" >"$out/$name.jsonl" 2>"$out/$name.log" || true
+        judge "$name" "$golden" --noise "$noise" --answers "$out/$name.jsonl" \
+          --gates "$root/golden/gates/$gates.json"
+      done
+      if [ -n "$exact" ]; then
+        for mode in request file; do
+          check "bits-$kind-$mode" sh -c "'$jemm' diff '$out/reuse-$kind-off$exact.jsonl' \
+            '$out/reuse-$kind-$mode$exact.jsonl' | grep 'moved: 0 of'"
+        done
+      fi
     done
   done
 }
@@ -127,12 +155,12 @@ for kind, n in (('text', 2), ('image', 1)):
 }
 
 if [ $# = 0 ]; then
-  set -- programs fp32 bf16 full-bf16 full-fp32 cross memory files memcheck racecheck initcheck
+  set -- programs fp32 bf16 full-bf16 full-fp32 cross reuse memory files memcheck racecheck initcheck
 fi
 for step in "$@"; do
   case $step in
     memcheck | racecheck | initcheck) sanitize "$step" ;;
-    programs | fp32 | bf16 | cross | memory | files) "$step" ;;
+    programs | fp32 | bf16 | cross | reuse | memory | files) "$step" ;;
     full-bf16) full_bf16 ;;
     full-fp32) full_fp32 ;;
     *)
