@@ -12,7 +12,8 @@ Evaluator::Evaluator(const Encoder& encoder, Engine& engine, const DecisionConfi
       decision_(decision),
       options_(options),
       done_(std::move(done)),
-      images_(options.image_cache_bytes) {}
+      images_(options.image_cache_bytes),
+      runner_(engine) {}
 
 std::size_t Evaluator::Pending::n_bytes() const {
   std::size_t n = sizeof(Pending) + encoded.question.id.size() +
@@ -50,18 +51,32 @@ void Evaluator::refuse(const Error& error) {
 }
 
 void Evaluator::settle(InFlight& request) {
-  constexpr std::size_t kRequestBytes = 1024;  // in flight, with short answers
   request.complete = true;
-  const bool is_full =
-      options_.reuse == PrefixReuse::kFile
-          ? pending_memory_.n_bytes() + kRequestBytes * requests_.size() > options_.reuse_memory
-          : requests_.size() >= options_.max_in_flight;
-  if (is_full) run_window(Extent::kAll);
+  if (is_full(&Evaluator::has_too_many_requests)) run_window(Extent::kAll);
   deliver();
 }
 
+bool Evaluator::has_too_many_requests() const {
+  constexpr std::size_t kRequestBytes = 1024;  // in flight, with short answers
+  return options_.reuse == PrefixReuse::kFile
+             ? held_.n_bytes() + kRequestBytes * requests_.size() > options_.reuse_memory
+             : requests_.size() >= options_.max_in_flight;
+}
+
+bool Evaluator::has_too_large_questions() const {
+  return options_.reuse != PrefixReuse::kOff && held_.n_bytes() > options_.reuse_memory;
+}
+
+/// Answers what has been handed to the engine for as long as there is too much; whether there is
+/// when nothing is left there. So passes in flight count, but force no others.
+bool Evaluator::is_full(bool (Evaluator::*too_much)() const) {
+  while ((this->*too_much)() && !launched_.empty()) collect();
+  return (this->*too_much)();
+}
+
 void Evaluator::flush() {
-  run_window(Extent::kAll);
+  run_window(Extent::kRest);
+  while (!launched_.empty()) collect();
   deliver();
 }
 
@@ -79,35 +94,36 @@ void Evaluator::queue_questions(InFlight& in_flight, std::string_view body,
   const std::size_t n_in_state = result.special_tokens;
   const std::size_t n_questions = request->request.question_count();
   for (std::size_t i = 0; i < n_questions; ++i) {
-    Pending pending{.request = &in_flight, .index = i, .encoded = {}, .images = request->images};
+    const auto pending = std::make_shared<Pending>(
+        Pending{.request = &in_flight, .index = i, .encoded = {}, .images = request->images});
     {
       const StageTimer total(times.total_ms);
-      pending.encoded = encoder_.encode(*request, i, times);
+      pending->encoded = encoder_.encode(*request, i, times);
       const StageTimer timer(times[Stage::kTokenize]);
       const std::size_t n_in_prompt =
-          encoder_.tokenizer().count_added_tokens(pending.encoded.question.prompt);
+          encoder_.tokenizer().count_added_tokens(pending->encoded.question.prompt);
       result.special_tokens += n_in_prompt - std::min(n_in_prompt, n_in_state);  // the state's once
     }
     // As long as the prompt, and not needed.
-    std::exchange(pending.encoded.text, {});
-    std::exchange(pending.encoded.question.prompt, {});
+    std::exchange(pending->encoded.text, {});
+    std::exchange(pending->encoded.question.prompt, {});
     ++in_flight.n_pending;
-    result.input_tokens += pending.n_rows();
-    hold(std::move(pending));
+    result.input_tokens += pending->n_rows();
+    hold(pending);
   }
 }
 
-/// Queues a question and runs passes when enough are queued.
-void Evaluator::hold(Pending&& pending) {
+/// Queues a question and has passes computed when enough are queued.
+void Evaluator::hold(PendingPtr pending) {
   const std::int64_t n_shared =
-      pending_.empty() ? 0 : sharable_rows(pending_.back().rows(), pending.rows(), options_.reuse);
-  pending.n_new_rows = static_cast<std::int64_t>(pending.n_rows()) - n_shared;
-  pending_rows_ += pending.n_new_rows;
-  pending_memory_.add(pending.n_bytes(), pending.images);
+      pending_.empty() ? 0
+                       : sharable_rows(pending_.back()->rows(), pending->rows(), options_.reuse);
+  pending->n_new_rows = static_cast<std::int64_t>(pending->n_rows()) - n_shared;
+  pending_rows_ += pending->n_new_rows;
+  held_.add(pending->n_bytes(), pending->images);
   pending_.push_back(std::move(pending));
-  if (options_.reuse != PrefixReuse::kOff && pending_memory_.n_bytes() > options_.reuse_memory) {
+  if (is_full(&Evaluator::has_too_large_questions)) {
     run_window(Extent::kAll);
-    deliver();
   } else if (options_.reuse != PrefixReuse::kFile &&
              pending_rows_ > static_cast<std::int64_t>(options_.batch_tokens) &&
              pending_.size() >= plan_again_at_) {
@@ -117,13 +133,13 @@ void Evaluator::hold(Pending&& pending) {
 
 /// Turns a request into an error; its questions that still wait are dropped.
 void Evaluator::withdraw(InFlight& request, const Error& error) {
-  while (!pending_.empty() && pending_.back().request == &request) {  // the latest: all at the end
-    const Pending& pending = pending_.back();
+  while (!pending_.empty() && pending_.back()->request == &request) {  // the latest: all at the end
+    const Pending& pending = *pending_.back();
     pending_rows_ -= pending.n_new_rows;
-    pending_memory_.remove(pending.n_bytes(), pending.images);
+    held_.remove(pending.n_bytes(), pending.images);
+    --request.n_pending;
     pending_.pop_back();
   }
-  request.n_pending = 0;
   request.result.error = error;
 }
 

@@ -17,24 +17,26 @@
 
 namespace jemm {
 
-/// An image, shared by all that show it.
+/// An image, shared by all that show it. `rows` are an engine's (PassRunner) as long as patches
+/// have values; everything else is for the thread that opens images.
 struct EncodedImage {
   std::string file_sha256;  ///< of the image file's bytes
   std::int64_t width = 0;
   std::int64_t height = 0;
   std::string rgb_sha256;  ///< of the decoded bytes; empty unless asked for
   Rgb rgb;                 ///< empty once cut
-  Patches patches;         ///< grid 0 until cut; no values once `rows` are there
+  Patches patches;         ///< grid 0 until cut; no values once it is looked at
   VisionRowsPtr rows;      ///< what the engine has made of it, once it has
 
   bool is_cut() const { return patches.grid_thw[0] != 0; }
+  bool is_looked_at() const { return is_cut() && patches.values.empty(); }
   std::size_t n_tokens() const {
     return static_cast<std::size_t>(patches.grid_thw[1] / kMergeSize * patches.grid_thw[2] /
                                     kMergeSize);
   }
   std::size_t n_bytes() const {
     return rgb.pixels.size() + patches.values.size() * sizeof(float) +
-           (rows == nullptr ? 0 : rows->size_bytes());
+           (is_looked_at() ? rows->size_bytes() : 0);
   }
 };
 using EncodedImagePtr = std::shared_ptr<EncodedImage>;
