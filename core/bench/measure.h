@@ -27,7 +27,7 @@ struct GpuState {
 struct RunSample {
   double total_ms = 0;   ///< from the requests' bytes to the answers' lines
   double engine_ms = 0;  ///< of it, in Engine::vision and Engine::forward
-  /// Of engine_ms, while another pass was prepared or answered: stages that took place at once.
+  /// Of the engine and of images, while something else was done too: stages that took place at once.
   double overlap_ms = 0;
   StageTimes stages;
   Work work;

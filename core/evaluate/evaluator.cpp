@@ -35,19 +35,52 @@ Evaluator::InFlight& Evaluator::add_request() {
 void Evaluator::submit(std::string_view body, std::vector<std::string> image_files, Audit audit) {
   InFlight& request = add_request();
   request.audit = audit;
+  InLine next{.request = &request, .n_bytes = body.size()};
+  for (const std::string& file : image_files) next.n_bytes += file.size();
   try {
-    queue_questions(request, body, std::move(image_files));
+    const StageTimer total(request.result.times.total_ms);
+    next.encoded = encoder_.start(body, std::move(image_files), ImageHashes::kSkip, images_,
+                                  request.result.times);
+    next.n_new_images = next.encoded->opening.n_new();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kRequest) throw;
-    withdraw(request, error);
+    next.refused = error;
   }
-  settle(request);
+  line_.push_back(std::move(next));
+  while (is_next_due()) take_next();
 }
 
 void Evaluator::refuse(const Error& error) {
-  InFlight& request = add_request();
-  request.result.error = error;
-  settle(request);
+  line_.push_back({.request = &add_request(), .refused = error});
+  while (is_next_due()) take_next();
+}
+
+/// Whether the next request in line needs no new image, or must not wait for it any longer.
+bool Evaluator::is_next_due() const {
+  constexpr std::size_t kMostImages = 8, kMostRequests = 32, kMostBytes = std::size_t{64} << 20;
+  std::size_t n_images = 0, n_bytes = 0;
+  for (const InLine& next : line_) {
+    n_images += next.n_new_images;
+    n_bytes += next.n_bytes;
+  }
+  return !line_.empty() && (line_.front().n_new_images == 0 || n_images > kMostImages ||
+                            line_.size() > kMostRequests || n_bytes > kMostBytes);
+}
+
+void Evaluator::take_next() {
+  InLine next = std::move(line_.front());
+  line_.pop_front();
+  try {
+    if (next.refused) {
+      withdraw(*next.request, *next.refused);
+    } else {
+      queue_questions(*next.request, *next.encoded);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kRequest) throw;
+    withdraw(*next.request, error);
+  }
+  settle(*next.request);
 }
 
 void Evaluator::settle(InFlight& request) {
@@ -58,9 +91,10 @@ void Evaluator::settle(InFlight& request) {
 
 bool Evaluator::has_too_many_requests() const {
   constexpr std::size_t kRequestBytes = 1024;  // in flight, with short answers
+  const std::size_t n_read = requests_.size() - line_.size();
   return options_.reuse == PrefixReuse::kFile
-             ? held_.n_bytes() + kRequestBytes * requests_.size() > options_.reuse_memory
-             : requests_.size() >= options_.max_in_flight;
+             ? held_.n_bytes() + kRequestBytes * n_read > options_.reuse_memory
+             : n_read >= options_.max_in_flight;
 }
 
 bool Evaluator::has_too_large_questions() const {
@@ -75,30 +109,39 @@ bool Evaluator::is_full(bool (Evaluator::*too_much)() const) {
 }
 
 void Evaluator::flush() {
+  while (!line_.empty() && !is_stopped_) {
+    is_stopped_ = options_.stop && options_.stop();
+    if (!is_stopped_) take_next();
+  }
   run_window(Extent::kRest);
   while (!launched_.empty()) collect();
   deliver();
 }
 
-void Evaluator::queue_questions(InFlight& in_flight, std::string_view body,
-                                std::vector<std::string> image_files) {
+void Evaluator::queue_questions(InFlight& in_flight, EncodedRequest& request) {
   RequestResult& result = in_flight.result;
   StageTimes& times = result.times;
-  std::optional<EncodedRequest> request;
+  StageTimes images;
+  {
+    const StageTimer timer(waited_ms_);
+    encoder_.finish(request, images);
+  }
+  images.total_ms = images[Stage::kImageDecode] + images[Stage::kImagePreprocess];
+  images_ms_ += images.total_ms;
+  times.add(images);
   {
     const StageTimer total(times.total_ms);
-    request = encoder_.open(body, std::move(image_files), ImageHashes::kSkip, images_, times);
     const StageTimer timer(times[Stage::kTokenize]);
-    result.special_tokens = encoder_.tokenizer().count_added_tokens(request->request.state());
+    result.special_tokens = encoder_.tokenizer().count_added_tokens(request.request.state());
   }
   const std::size_t n_in_state = result.special_tokens;
-  const std::size_t n_questions = request->request.question_count();
+  const std::size_t n_questions = request.request.question_count();
   for (std::size_t i = 0; i < n_questions; ++i) {
     const auto pending = std::make_shared<Pending>(
-        Pending{.request = &in_flight, .index = i, .encoded = {}, .images = request->images});
+        Pending{.request = &in_flight, .index = i, .encoded = {}, .images = request.images});
     {
       const StageTimer total(times.total_ms);
-      pending->encoded = encoder_.encode(*request, i, times);
+      pending->encoded = encoder_.encode(request, i, times);
       const StageTimer timer(times[Stage::kTokenize]);
       const std::size_t n_in_prompt =
           encoder_.tokenizer().count_added_tokens(pending->encoded.question.prompt);

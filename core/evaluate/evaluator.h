@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <list>
@@ -67,8 +68,8 @@ struct EvaluatorOptions {
   /// Most segments of a pass: each holds a recurrent state.
   std::int64_t max_segments = std::numeric_limits<std::int64_t>::max();
   CostProfile profile = linear_profile(1, "linear");
-  /// Asked between passes; true gives up what has not been handed to the engine. Only kFile holds
-  /// back so much that this is worth while.
+  /// Asked between passes and, in flush, before each request in line; true gives up what has not
+  /// been handed to the engine.
   std::function<bool()> stop = {};
 };
 
@@ -78,10 +79,12 @@ enum class Audit { kNo, kYes };
 /// Not thread-safe. The engine runs on a thread of the evaluator's, one call at a time, and is the
 /// evaluator's from submit to the end of flush. Which questions share a pass depends on the
 /// requests and their order, never on how long anything takes: a pass is answered when the next but
-/// one has been handed to the engine, or when what waits is too much, or in flush. Memory is
-/// bounded by the options, by the images of one request and of three passes, and by the answers of
-/// the requests in flight. An image is decoded, cut and looked at once, whatever the number of
-/// questions and requests that show it, while the cache has it.
+/// one has been handed to the engine, or when what waits is too much, or in flush. Images are
+/// decoded ahead, on threads of their own: a request with new ones, and those behind it, wait in
+/// line while a few more are read. Memory is bounded by the options, by the images of three passes
+/// and of those in line, and by the answers of the requests in flight. An image is decoded, cut and
+/// looked at once, whatever the number of questions and requests that show it, while the cache has
+/// it.
 class Evaluator {
  public:
   using Done = std::function<void(RequestResult&&)>;
@@ -91,7 +94,8 @@ class Evaluator {
   Evaluator(const Encoder& encoder, Engine& engine, const DecisionConfig& decision,
             const EvaluatorOptions& options, Done done);
 
-  /// Reads `body` and queues its questions, handing passes to the engine as they fill.
+  /// Reads `body` and queues its questions, or those of requests in line before it, handing passes
+  /// to the engine as they fill.
   /// `image_files`: the bytes of images beside those in the body. Refused requests become results.
   /// Error(kDevice) of the engine passes through, from here or from flush, when all requests of
   /// earlier passes are done; nothing more is computed then.
@@ -105,8 +109,11 @@ class Evaluator {
   std::size_t in_flight() const { return requests_.size(); }
   /// Of all passes so far.
   const ReuseSummary& summary() const { return summary_; }
-  /// Time of submit and flush in which there was nothing to do but to wait for the engine.
+  /// Time of submit and flush in which there was nothing to do but to wait for the engine or
+  /// images.
   double waited_ms() const { return waited_ms_; }
+  /// Time that images have taken on their threads.
+  double images_ms() const { return images_ms_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -119,6 +126,14 @@ class Evaluator {
     std::size_t n_pending = 0;
     bool complete = false;  ///< every question is queued or the request has failed
     Audit audit = Audit::kNo;
+  };
+  /// A request whose questions are not queued yet.
+  struct InLine {
+    InFlight* request;
+    std::optional<EncodedRequest> encoded = {};  ///< its images perhaps still at work
+    std::optional<Error> refused = {};           ///< in its place
+    std::size_t n_bytes = 0;                     ///< of body and files
+    std::size_t n_new_images = 0;
   };
   /// A question without an answer. Requests in flight never move (std::list).
   struct Pending {
@@ -156,8 +171,9 @@ class Evaluator {
 
   // evaluator.cpp: requests come and go.
   InFlight& add_request();
-  void queue_questions(InFlight& request, std::string_view body,
-                       std::vector<std::string> image_files);
+  bool is_next_due() const;
+  void take_next();
+  void queue_questions(InFlight& request, EncodedRequest& encoded);
   void hold(PendingPtr pending);
   void withdraw(InFlight& request, const Error& error);
   void settle(InFlight& request);
@@ -183,7 +199,9 @@ class Evaluator {
   EvaluatorOptions options_;
   Done done_;
   std::list<InFlight> requests_;
-  std::uint64_t n_requests_ = 0;     ///< ever
+  std::uint64_t n_requests_ = 0;  ///< ever
+  ImageCache images_;
+  std::deque<InLine> line_;          ///< the last of requests_
   std::vector<PendingPtr> pending_;  ///< await a pass
   std::int64_t pending_rows_ = 0;    ///< about as many as they will compute
   /// Questions that must wait before another plan is tried: twice as many as when one had no full
@@ -191,9 +209,8 @@ class Evaluator {
   std::size_t plan_again_at_ = 0;
   HeldMemory held_;          ///< of the questions that have no answer yet
   bool is_stopped_ = false;  ///< by options.stop or an error: what waits stays undone
-  ImageCache images_;
   ReuseSummary summary_;
-  double waited_ms_ = 0;
+  double waited_ms_ = 0, images_ms_ = 0;
   std::list<Launched> launched_;  ///< not answered yet, oldest first
   PassRunner runner_;             ///< at work on them: gone before they are
 };

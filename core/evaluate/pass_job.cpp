@@ -106,9 +106,7 @@ void share_time(const StageTimes& times, const TimeShares& shares) {
   std::size_t n_all = 0;
   for (const auto& [own, n] : shares) n_all += n;
   for (const auto& [own, n] : shares) {
-    const double share = static_cast<double>(n) / static_cast<double>(n_all);
-    for (std::size_t i = 0; i < kStages; ++i) own->stage_ms[i] += share * times.stage_ms[i];
-    own->total_ms += share * times.total_ms;
+    own->add(times, static_cast<double>(n) / static_cast<double>(n_all));
   }
 }
 

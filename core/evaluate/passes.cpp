@@ -134,10 +134,7 @@ void Evaluator::collect() {
 void Evaluator::finish_question(Pending& pending, const PassQuestion& computed) {
   RequestResult& result = pending.request->result;
   --pending.request->n_pending;
-  for (std::size_t i = 0; i < kStages; ++i) {
-    result.times.stage_ms[i] += computed.times.stage_ms[i];
-  }
-  result.times.total_ms += computed.times.total_ms;
+  result.times.add(computed.times);
   if (computed.too_large) {
     if (!result.error) result.error = Error::request("OutOfMemoryError", *computed.too_large);
     return;

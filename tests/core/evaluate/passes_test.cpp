@@ -1,6 +1,7 @@
 // Passes on the engine's thread: the next one is prepared meanwhile, and nothing depends on when an
 // engine is through.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <chrono>
@@ -156,18 +157,98 @@ TEST_CASE("a request that is alone is computed where it is waited for") {
   CHECK(run.evaluator->waited_ms() >= 15);
 }
 
+int n_broken = 0;
+/// Files that are no images, each another one.
+std::vector<std::string> broken_images(int n) {
+  std::vector<std::string> images;
+  for (int i = 0; i < n; ++i) {
+    const int number = 1000 + n_broken++;
+    images.push_back(fmt::format("{}", number));  // 4 letters of base64
+  }
+  return images;
+}
+
 TEST_CASE("an image that the engine is looking at is not decoded or looked at again") {
   Run run;
   run.submit(1, {kBlack});
   run.submit(2, {kBlack, kWhite});
+  for (int i = 0; i < 2; ++i) run.submit(3, broken_images(4));  // the line is full
   take_one(run.engine.begun);
-  run.submit(3, {kWhite, kBlack});
+  run.submit(4, {kWhite, kBlack});
   run.engine.permits.release(kEnough);
-  run.submit(4, {kWhite});
+  run.submit(5, {kWhite});
+  run.evaluator->flush();
+  REQUIRE(run.results.size() == 6);
+  for (const std::size_t i : {0, 1, 4, 5}) CHECK_FALSE(run.results[i].error);
+  for (const std::size_t i : {2, 3}) CHECK(run.results[i].error);
+  CHECK(run.engine.n_seen == 2);
+}
+
+TEST_CASE("requests wait in line for new images, and are answered in their order") {
+  Run run;
+  run.engine.permits.release(kEnough);
+  run.submit(1, {kBlack});
+  run.submit(40);
+  run.submit(50);
+  run.submit(2, {kWhite, kBlack});
+  run.evaluator->refuse(Error::request("ValueError", "bad"));
+  CHECK(run.evaluator->summary().n_plans == 0);
+  CHECK(run.evaluator->in_flight() == 5);
+  run.evaluator->flush();
+  REQUIRE(run.results.size() == 5);
+  for (std::size_t i = 0; i < 4; ++i) CHECK_FALSE(run.results[i].error);
+  CHECK(run.results[4].error);
+  CHECK(run.results[1].input_tokens < run.results[2].input_tokens);
+  CHECK(run.results[3].input_tokens > run.results[0].input_tokens);
+  CHECK(run.evaluator->images_ms() > 0);
+}
+
+TEST_CASE("the line is bounded in images and in requests") {
+  Run run({.batch_tokens = 1, .max_in_flight = 20});
+  run.engine.permits.release(kEnough);
+  for (int i = 0; i < 50; ++i) {
+    run.submit(1, broken_images(1));
+    CHECK(run.evaluator->in_flight() <= 8);
+  }
+  run.evaluator->flush();
+  run.submit(1, {kBlack});
+  for (int i = 0; i < 100; ++i) {
+    run.evaluator->refuse(Error::request("ValueError", "bad"));
+    CHECK(run.evaluator->in_flight() <= 20 + 32);
+  }
+  run.evaluator->flush();
+  CHECK(run.results.size() == 151);
+}
+
+TEST_CASE("a broken file has in each refusal the number that it has there") {
+  Run run;
+  const std::string broken = broken_images(1).front();
+  run.submit(1, {broken});
+  run.submit(1, {kBlack, broken});
+  run.submit(1, {kBlack, kWhite, "data:x,", broken});
+  run.submit(1, {broken, kBlack});
   run.evaluator->flush();
   REQUIRE(run.results.size() == 4);
-  for (const RequestResult& result : run.results) CHECK_FALSE(result.error);
-  CHECK(run.engine.n_seen == 2);
+  const char* const expected[] = {"image 0 could not be decoded", "image 1 could not be decoded",
+                                  "image 2 is not a base64 data URL",
+                                  "image 0 could not be decoded"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    REQUIRE(run.results[i].error);
+    CHECK(run.results[i].error->what() == std::string(expected[i]));
+  }
+}
+
+TEST_CASE("a stop gives up what is in line") {
+  bool stopped = false;
+  Run run({.batch_tokens = 1, .stop = [&] { return stopped; }});
+  run.engine.permits.release(kEnough);
+  run.submit(1);
+  run.submit(2, {kBlack});
+  run.submit(3);
+  stopped = true;
+  run.evaluator->flush();
+  CHECK(run.results.empty());
+  CHECK(run.engine.passes.empty());
 }
 
 TEST_CASE("an error of the engine comes when all before it are answered") {
