@@ -95,10 +95,9 @@ class Evaluator {
             const EvaluatorOptions& options, Done done);
 
   /// Reads `body` and queues its questions, or those of requests in line before it, handing passes
-  /// to the engine as they fill.
-  /// `image_files`: the bytes of images beside those in the body. Refused requests become results.
-  /// Error(kDevice) of the engine passes through, from here or from flush, when all requests of
-  /// earlier passes are done; nothing more is computed then.
+  /// to the engine as they fill. `image_files`: the bytes of images beside those in the body.
+  /// Refused requests become results. Error(kDevice) of the engine passes through, from here or
+  /// from flush, when all requests of earlier passes are done; nothing more is computed then.
   void submit(std::string_view body, std::vector<std::string> image_files = {},
               Audit audit = Audit::kNo);
   /// Takes a place in the order for a request that could not even be read.

@@ -33,7 +33,7 @@ class PassRunner {
 
   Engine& engine_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // any of:
+  std::condition_variable changed_;  // any of the three below
   PassJob* running_ = nullptr;
   PassJob* waiting_ = nullptr;
   bool is_ending_ = false;
