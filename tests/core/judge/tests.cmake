@@ -1,3 +1,4 @@
+jemm_fuzzer(answer_line DEPS jemm_judge)
 jemm_fuzzer(golden_case DEPS jemm_judge)
 jemm_fuzzer(gates DEPS jemm_judge)
 if(JEMM_FUZZ)
