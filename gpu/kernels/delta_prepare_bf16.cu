@@ -111,7 +111,7 @@ __device__ void store_rounded(const float (&tiles)[kTiles][4], bf16* to) {
   __syncwarp();
 }
 
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 3)
     delta_prepare_kernel(DeltaArgs<bf16> args, const bf16* qkv, const bf16* a, const bf16* b) {
   extern __shared__ uint4 memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
@@ -201,20 +201,26 @@ __global__ void __launch_bounds__(kThreads, 2)
   merge<16>(shared.system, warp / 2 % 2 * 32, 0, warp % 2 * 8, warp < 4);
   merge<32>(shared.system, 0, warp % 2 * 16, warp / 2 * 8, true);
 
-  float solved[kHead / 8][4] = {};
   bf16* sides = keys ? shared.k : shared.v;
-  for (int j = 0; j <= row0; j += kBlock) {
-    std::uint32_t operand[4];
-    load_operand(shared.system + row0 * kSystem, keys ? gates.key_factor : gates.beta, j, operand);
-    const bf16* from = sides + j * Shared::kStride + lane_offset<Fast::kOuter>(Shared::kStride);
-#pragma unroll
-    for (int n = 0; n < kHead / 8; n += 2) {
-      multiply<Fast::kOuter>(solved[n], solved[n + 1], operand, from + 8 * n);
-    }
-  }
-  __syncthreads();  // k and v have been used
   bf16* own = sides + row0 * Shared::kStride;
-  store_rounded(solved, own);
+  constexpr int kHalf = kHead / 2;  // of the columns: its accumulators leave room for three blocks
+#pragma unroll 1
+  for (int column = 0; column < kHead; column += kHalf) {
+    float solved[kHalf / 8][4] = {};
+    for (int j = 0; j <= row0; j += kBlock) {
+      std::uint32_t operand[4];
+      load_operand(shared.system + row0 * kSystem, keys ? gates.key_factor : gates.beta, j,
+                   operand);
+      const bf16* from =
+          sides + j * Shared::kStride + column + lane_offset<Fast::kOuter>(Shared::kStride);
+#pragma unroll
+      for (int n = 0; n < kHalf / 8; n += 2) {
+        multiply<Fast::kOuter>(solved[n], solved[n + 1], operand, from + 8 * n);
+      }
+    }
+    __syncthreads();  // these columns of k and v have been used
+    store_rounded(solved, own + column);
+  }
   const int width = keys ? args.key_dim : args.value_dim;
   store_tile<kBlock, kHead>(own, Shared::kStride, chunk.n_rows - row0, width,
                             (keys ? args.solved_k : args.solved_v) + first * width,

@@ -110,6 +110,28 @@ TEST_CASE_TEMPLATE("low-rank updates in place and before the activation", T, flo
     check_low_rank<T>(n_rows, {41, 82}, 8, 3, stream);
   }
   check_low_rank<T>(8192, {32, 64}, 16, 0, stream);
+  check_low_rank<T>(4100, {320, 640}, 16, 8, stream);  // shares of blocks that cross columns
+}
+
+TEST_CASE_TEMPLATE("a row's update does not depend on the others", T, float, bf16) {
+  if (!test::has_device()) return;
+  const gpu::Stream stream;
+  constexpr std::int64_t kRows = 3000, kWidth = 640, kHalf = kWidth / 2;
+  const LowRankCase<T> c(kRows, {kHalf, kWidth}, 16, 8);
+  OnDevice<T> db(c.b, stream);
+  const auto activated = [&](std::int64_t begin, std::int64_t n_rows) {
+    OnDevice<T> y({c.y.begin() + begin * c.stride, c.y.begin() + (begin + n_rows) * c.stride},
+                  stream);
+    OnDevice<T> out(n_rows * kHalf, stream);
+    gpu::silu_multiply(c.on(y, db), y.data(), n_rows, kHalf, out.data(), stream.get());
+    return out.values();
+  };
+  const std::vector<float> all = activated(0, kRows);
+  for (const auto& [begin, n_rows] : {std::pair{0, 1}, {5, 98}, {1003, 278}, {2999, 1}}) {
+    const std::vector<float> some(all.begin() + begin * kHalf,
+                                  all.begin() + (begin + n_rows) * kHalf);
+    CHECK(test::same_bits(activated(begin, n_rows), some));
+  }
 }
 
 template <typename T, typename Out>
