@@ -382,8 +382,10 @@ void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std
   const bool in_fours = width % 4 == 0 && update.stride % 4 == 0 && update.b_stride % 4 == 0;
   if constexpr (sizeof(T) == 2) {
     static PerDevice<bool> built;
-    if (in_fours && update.rank % 4 == 0 && update.rank <= kMaxRank &&
-        width <= kBlocks * kBlockColumns && has_body(cluster_kernel<Out>, built)) {
+    const bool takes_rank = update.rank % 4 == 0 && update.rank <= kMaxRank &&
+                            reinterpret_cast<std::uintptr_t>(update.low) % 8 == 0;
+    if (in_fours && takes_rank && width <= kBlocks * kBlockColumns &&
+        has_body(cluster_kernel<Out>, built)) {
       launch_cluster(update, target, n_tiles, stream);
       return;
     }
