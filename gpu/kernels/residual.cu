@@ -24,8 +24,8 @@ constexpr int kTileRows = 8, kGroupColumns = 32;
 constexpr int kPlainWarps = 16;
 
 constexpr int kBlocks = 8;  // of a cluster; all devices that have clusters take so many
-constexpr int kWarps = 10;  // of each
-constexpr int kGroups = 2;  // of each, 32 columns wide
+constexpr int kWarps = 10;  // of a block
+constexpr int kGroups = 2;  // of a warp
 constexpr int kBlockColumns = kWarps * kGroups * kGroupColumns;
 constexpr int kMaxRank = 16;  // one step of the matrix unit
 
