@@ -50,6 +50,18 @@ void allow_shared(Kernel* kernel, std::size_t n_bytes, std::string_view name) {
       name);
 }
 
+/// Whether a kernel that uses shared memory was compiled for this device: without a body it uses
+/// none. `known`: of this kernel.
+template <typename Kernel>
+bool has_body(Kernel* kernel, PerDevice<bool>& known) {
+  return known.get(current_device(), [kernel] {
+    cudaFuncAttributes attributes{};
+    cuda_check(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)),
+               "asking for a kernel");
+    return attributes.sharedSizeBytes > 0;
+  });
+}
+
 /// A stream that does not synchronize with the default one (nothing ever runs there).
 class Stream {
  public:

@@ -1,11 +1,15 @@
 // The residual stream: a block's output added, then the norm that the next block reads.
 //
-// A block of threads takes kRows rows at a time, reads the next ones while it computes, and keeps
-// their sums in registers until the norm is known. The factors of the low-rank update are copied to
-// shared memory once, where they fit. Bound by the bytes of x, y and the normed rows. A thread's
-// columns, and so a row's sum, do not depend on kRows.
-#include <algorithm>
-
+// Warps take 8 rows and 32 columns at a time: lane 4 g + t has rows 2 t and 2 t + 1 of columns 4 g,
+// ..., 4 g + 3. Bound by the bytes of x, y and the normed rows.
+//
+// BF16 up to rank 16 and 5,120 columns, as of sm_90: 8 blocks of a cluster share the rows, so that
+// few rows still occupy the device and small blocks fill each other's pauses. A lane reads all it
+// needs before it awaits anything, the matrix unit makes the updates, the sums stay in registers,
+// and each block sends its part of the sums of squares to all of the cluster. Everything else: a
+// block has whole rows, multiplies and adds, and reads what it stored again for the norm.
+//
+// What a row gives depends neither on the other rows nor on its place among them.
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
@@ -14,12 +18,20 @@
 namespace jemm::gpu {
 namespace {
 
-constexpr int kThreads = 640;
-constexpr int kThreadColumns = 8;
+using bf16 = __nv_bfloat16;
+
+constexpr int kTileRows = 8, kGroupColumns = 32;
+constexpr int kPlainWarps = 16;
+
+constexpr int kBlocks = 8;  // of a cluster; all devices that have clusters take so many
+constexpr int kWarps = 10;  // of a block
+constexpr int kGroups = 2;  // of a warp
+constexpr int kBlockColumns = kWarps * kGroups * kGroupColumns;
+constexpr int kMaxRank = 16;  // one step of the matrix unit
 
 template <typename T, typename Out>
 struct Residual {
-  const T* y = nullptr;
+  const T* y = nullptr;  // its stride is the update's
   const float* factor = nullptr;
   float* x = nullptr;
   Out* normed = nullptr;
@@ -28,163 +40,329 @@ struct Residual {
   float eps = 0;
 };
 
-template <int kColumns>
-__device__ int column_of(int step) {
-  return (step * kThreads + static_cast<int>(threadIdx.x)) * kColumns;
-}
-
-// A thread's columns of kRows rows.
-template <typename T, int kRows, int kColumns>
-struct Rows {
-  static constexpr int kSteps = kThreadColumns / kColumns;
-  Pack<T, kColumns> y[kSteps][kRows];
-  Pack<float, kColumns> x[kSteps][kRows];
-
-  template <typename Out>
-  __device__ void load(const Residual<T, Out>& target, std::int64_t y_stride, std::int64_t first) {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const int column = column_of<kColumns>(step);
-      if (column >= target.width) break;
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const std::int64_t row = min(first + i, target.n_rows - 1);
-        y[step][i] = load_pack<T, kColumns>(target.y + row * y_stride + column);
-        x[step][i] = load_pack<float, kColumns>(target.x + row * target.width + column);
-      }
-    }
-  }
-};
-
-template <typename T, typename Out, int kRows, int kColumns, bool kShared>
-__global__ void __launch_bounds__(kThreads)
-    residual_kernel(LowRank<T> update, Residual<T, Out> target) {
-  constexpr int kSteps = kThreadColumns / kColumns;
-  extern __shared__ float4 shared[];
-  __shared__ float partial[kThreads / 32];
-  float* low = reinterpret_cast<float*>(shared);  // [rank, kRows]
-  const T* b = update.b;
-  std::int64_t b_stride = update.b_stride;
-  if constexpr (kShared) {
-    T* copy = reinterpret_cast<T*>(low + (kRows * update.rank + 3) / 4 * 4);
-    for (int j = 0; j < update.rank; ++j) {
-      copy_row(b + j * b_stride, target.width, copy + j * target.width, target.width,
-               static_cast<int>(threadIdx.x), kThreads);
-    }
-    commit_copies();
-    b = copy, b_stride = target.width;
-  }
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kRows;
-  std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kRows;
-  Rows<T, kRows, kColumns> next = {};
-  next.load(target, update.stride, first);
-  for (; first < target.n_rows; first += stride) {
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * update.rank; i += kThreads) {
-      const std::int64_t row = min(first + i % kRows, target.n_rows - 1);
-      low[i] = to_float(update.low[row * update.stride + i / kRows]);
-    }
-    Rows<T, kRows, kColumns> rows = next;
-    if (first + stride < target.n_rows) next.load(target, update.stride, first + stride);
-    wait_copies<0>();
-    __syncthreads();
-
-    float squares[kRows] = {};
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const int column = column_of<kColumns>(step);
-      if (column >= target.width) break;
-      float sums[kRows][kColumns] = {};
-#pragma unroll 8
-      for (int j = 0; j < update.rank; ++j) {
-        const auto factors = load_pack<T, kColumns>(b + j * b_stride + column);
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          const float factor = to_float(factors.at[c]);
-#pragma unroll
-          for (int i = 0; i < kRows; ++i) sums[i][c] += low[j * kRows + i] * factor;
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        auto& x = rows.x[step][i];
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          x.at[c] += to_float(rows.y[step][i].at[c]) + sums[i][c];
-          squares[i] += x.at[c] * x.at[c];
-        }
-        if (first + i < target.n_rows)
-          store_pack(target.x + (first + i) * target.width + column, x);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const float sum = block_sum<kThreads>(squares[i], partial);  // all are done with low
-      squares[i] = 1.0f / sqrtf(sum / static_cast<float>(target.width) + target.eps);
-    }
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const int column = column_of<kColumns>(step);
-      if (column >= target.width) break;
-      const auto factor = load_pack<float, kColumns>(target.factor + column);
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        Pack<Out, kColumns> normed;
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          normed.at[c] = from_float<Out>(rows.x[step][i].at[c] * squares[i] * factor.at[c]);
-        }
-        if (first + i < target.n_rows) {
-          store_pack(target.normed + (first + i) * target.width + column, normed);
-        }
-      }
-    }
-  }
-}
-
-struct Limits {
-  int n_multiprocessors = 0, shared_bytes = 0;
-};
-const Limits& device_limits() {
-  static PerDevice<Limits> limits;
-  const int device = current_device();
-  return limits.get(device, [device] {
-    Limits l;
-    cuda_check(cudaDeviceGetAttribute(&l.n_multiprocessors, cudaDevAttrMultiProcessorCount, device),
-               "asking for the multiprocessors");
-    cuda_check(
-        cudaDeviceGetAttribute(&l.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "asking for the shared memory");
-    return l;
-  });
-}
-
-template <int kRows, int kColumns, bool kShared, typename T, typename Out>
-void launch(const LowRank<T>& update, const Residual<T, Out>& target, std::int64_t shared,
-            StreamHandle stream) {
-  auto* kernel = &residual_kernel<T, Out, kRows, kColumns, kShared>;
-  if (shared > 47 * 1024) allow_shared(kernel, static_cast<std::size_t>(shared), "add_residual");
-  const std::int64_t blocks = std::min<std::int64_t>(device_limits().n_multiprocessors,
-                                                     (target.n_rows + kRows - 1) / kRows);
-  kernel<<<static_cast<unsigned>(blocks), kThreads, static_cast<std::size_t>(shared), stream>>>(
-      update, target);
-  check_launch("add_residual");
-}
-
-template <int kRows, typename T, typename Out>
-void launch_rows(const LowRank<T>& update, const Residual<T, Out>& target, StreamHandle stream) {
-  const std::int64_t most = device_limits().shared_bytes - 1024;  // some of it is static
-  const std::int64_t low_bytes = (kRows * update.rank + 3) / 4 * 16;
-  const std::int64_t b_bytes = static_cast<std::int64_t>(sizeof(T)) * update.rank * target.width;
-  check_limit("low-rank inputs in bytes", low_bytes, most);
-  check_limit("a hidden size", target.width, kThreads * kThreadColumns);
-  const auto in_fours = [](auto... n) { return ((n % 4 == 0) && ...); };
-  if (!in_fours(target.width, update.stride, update.b_stride)) {
-    launch<kRows, 1, false>(update, target, low_bytes, stream);
-  } else if (target.width % 8 == 0 && low_bytes + b_bytes <= most) {
-    launch<kRows, 4, true>(update, target, low_bytes + b_bytes, stream);
+// Of 4 neighbours the first n, zeros behind. If they move at once, n is a multiple of 4.
+template <bool kAtOnce, typename T>
+__device__ Pack<T, 4> load_four(const T* from, int n) {
+  Pack<T, 4> four = {};
+  if constexpr (kAtOnce) {
+    if (n > 0) four = load_pack<T, 4>(from);
   } else {
-    launch<kRows, 4, false>(update, target, low_bytes, stream);
+    for (int c = 0; c < 4; ++c) {
+      if (c < n) four.at[c] = from[c];
+    }
   }
+  return four;
+}
+template <bool kAtOnce, typename T>
+__device__ void store_four(T* to, const Pack<T, 4>& four, int n) {
+  if constexpr (kAtOnce) {
+    if (n > 0) store_pack(to, four);
+  } else {
+    for (int c = 0; c < 4; ++c) {
+      if (c < n) to[c] = four.at[c];
+    }
+  }
+}
+
+// A lane's two rows. `at`: the first of its 4 columns.
+template <bool kAtOnce, typename T, typename Out>
+struct TwoRows {
+  const Residual<T, Out>& target;
+  std::int64_t rows[2];
+  int width[2];  // 0: no such row
+
+  __device__ explicit TwoRows(const Residual<T, Out>& of) : target(of) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      rows[i] = static_cast<std::int64_t>(blockIdx.x) * kTileRows + 2 * Lane().t + i;
+      width[i] = rows[i] < target.n_rows ? target.width : 0;
+    }
+  }
+
+  template <typename Value>
+  __device__ void load(const Value* from, std::int64_t stride, int at, Pack<Value, 4> (&to)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      to[i] = load_four<kAtOnce>(from + rows[i] * stride + at, width[i] - at);
+    }
+  }
+  template <typename Value>
+  __device__ void store(Value* to, int at, const Pack<Value, 4> (&from)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      store_four<kAtOnce>(to + rows[i] * target.width + at, from[i], width[i] - at);
+    }
+  }
+
+  /// x += outputs, stored; squares += x^2.
+  __device__ void add(int at, const float (&sums)[2][4], Pack<float, 4> (&x)[2],
+                      float (&squares)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        float& value = x[i].at[c];
+        value += sums[i][c];
+        squares[i] += value * value;
+      }
+    }
+    store(target.x, at, x);
+  }
+
+  /// The norm's factors.
+  __device__ Pack<float, 4> factors(int at) {
+    return load_four<kAtOnce>(target.factor + at, target.width - at);
+  }
+
+  /// normed = x inverse factors.
+  __device__ void norm(int at, const Pack<float, 4> (&x)[2], const float (&inverse)[2],
+                       const Pack<float, 4>& factors) {
+    Pack<Out, 4> normed[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        normed[i].at[c] = from_float<Out>(x[i].at[c] * inverse[i] * factors.at[c]);
+      }
+    }
+    store(target.normed, at, normed);
+  }
+};
+
+// parts[warp][row] = the warp's sums, of its lanes' squares. The block has to synchronize then.
+__device__ void put_squares(const float (&squares)[2], float (*parts)[kTileRows]) {
+  const Lane lane;
+  float2 sum = {squares[0], squares[1]};
+#pragma unroll
+  for (int offset = 4; offset < 32; offset *= 2) {
+    sum.x += __shfl_xor_sync(0xffffffffU, sum.x, offset);
+    sum.y += __shfl_xor_sync(0xffffffffU, sum.y, offset);
+  }
+  if (lane.g == 0) store_pair(&parts[threadIdx.x / 32][2 * lane.t], sum);
+}
+
+// 1 / sqrt(mean(x^2) + eps) of a lane's two rows, from parts of the sums of squares.
+template <int kParts>
+__device__ void inverse_norms(const float (&parts)[kParts][kTileRows], int width, float eps,
+                              float (&inverse)[2]) {
+  float2 sum = {};
+#pragma unroll
+  for (const auto& part : parts) {
+    const float2 pair = load_pair(&part[2 * Lane().t]);
+    sum.x += pair.x, sum.y += pair.y;
+  }
+  inverse[0] = 1.0f / sqrtf(sum.x / static_cast<float>(width) + eps);
+  inverse[1] = 1.0f / sqrtf(sum.y / static_cast<float>(width) + eps);
+}
+
+template <bool kAtOnce, typename T, typename Out>
+__global__ void __launch_bounds__(kPlainWarps * 32)
+    plain_kernel(LowRank<T> update, Residual<T, Out> target) {
+  __shared__ float parts[kPlainWarps][kTileRows];
+  const int first = static_cast<int>(threadIdx.x) / 32 * kGroupColumns + 4 * Lane().g;
+  constexpr int kStep = kPlainWarps * kGroupColumns;
+  TwoRows<kAtOnce, T, Out> two(target);
+  const T* low[2];
+  for (int i = 0; i < 2; ++i) {
+    low[i] = update.low + min(two.rows[i], target.n_rows - 1) * update.stride;
+  }
+  Pack<float, 4> x[2];
+  float squares[2] = {};
+  for (int at = first; at < target.width; at += kStep) {
+    Pack<T, 4> y[2];
+    two.load(target.x, target.width, at, x);
+    two.load(target.y, update.stride, at, y);
+    float sums[2][4];
+    for (int i = 0; i < 2; ++i)
+      for (int c = 0; c < 4; ++c) sums[i][c] = to_float(y[i].at[c]);
+#pragma unroll 4
+    for (int j = 0; j < update.rank; ++j) {
+      const auto b = load_four<kAtOnce>(update.b + j * update.b_stride + at, target.width - at);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float term = to_float(low[i][j]);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) sums[i][c] += term * to_float(b.at[c]);
+      }
+    }
+    two.add(at, sums, x, squares);
+  }
+  put_squares(squares, parts);
+  __syncthreads();
+  float inverse[2];
+  inverse_norms(parts, target.width, target.eps, inverse);
+  for (int at = first; at < target.width; at += kStep) {
+    two.load(target.x, target.width, at, x);
+    two.norm(at, x, inverse, two.factors(at));
+  }
+}
+
+// Device code before sm_90 is compiled without a body where it needs clusters.
+#if __CUDA_ARCH__ >= 900
+#define JEMM_HAS_CLUSTERS 1
+#endif
+
+#ifdef JEMM_HAS_CLUSTERS
+
+// Updates by the matrix unit: the 16 rows of its product are columns, its 8 columns are rows. Of a
+// group's tile p, rows g and g + 8 stand for columns 4 g + 2 p and the next, and terms 2 t, 2 t +
+// 1, 2 t + 8, 2 t + 9 of the sum for 4 t, ..., 4 t + 3: all reads are 8 bytes wide so.
+struct Update {
+  uint2 factors[kGroups][4];  // of each term, 4 columns
+  uint2 low;                  // the terms of row g
+
+  __device__ Update(const LowRank<bf16>& update, int first, std::int64_t n_rows, int width) {
+    const Lane lane;
+    const bool has_terms = 4 * lane.t < update.rank;
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) {
+      const int at = first + group * kGroupColumns;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        factors[group][i] = {};
+        if (has_terms && at < width) {
+          factors[group][i] =
+              *reinterpret_cast<const uint2*>(update.b + (4 * lane.t + i) * update.b_stride + at);
+        }
+      }
+    }
+    const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kTileRows + lane.g;
+    low = {};
+    if (has_terms && row < n_rows) {
+      low = *reinterpret_cast<const uint2*>(update.low + row * update.stride + 4 * lane.t);
+    }
+  }
+
+  /// sums += the update of a lane's rows in a group.
+  __device__ void sum(int group, float (&sums)[2][4]) const {
+#pragma unroll
+    for (int p = 0; p < 2; ++p) {
+      std::uint32_t pairs[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pairs[i] = p == 0 ? factors[group][i].x : factors[group][i].y;
+      const std::uint32_t a[4] = {
+          __byte_perm(pairs[0], pairs[1], 0x5410), __byte_perm(pairs[0], pairs[1], 0x7632),
+          __byte_perm(pairs[2], pairs[3], 0x5410), __byte_perm(pairs[2], pairs[3], 0x7632)};
+      float c[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[i] = sums[i % 2][2 * p + i / 2];
+      mma_bf16(c, a, low.x, low.y);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[i % 2][2 * p + i / 2] = c[i];
+    }
+  }
+};
+
+// The parts of a tile's sums of squares, from all blocks of a cluster, and the barrier in shared
+// memory that counts their bytes.
+struct ClusterParts {
+  std::uint64_t barrier;
+  float parts[kBlocks][kTileRows];
+
+  /// By one thread, before it arrives at the cluster's barrier.
+  __device__ void init() {
+    asm volatile(
+        "mbarrier.init.shared::cta.b64 [%0], 1;\n"
+        "fence.mbarrier_init.release.cluster;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)),
+        "n"(sizeof parts)
+        : "memory");
+  }
+  /// parts[from][row] of block `to` = sum, in the background.
+  __device__ void send(int to, int from, int row, float sum) {
+    asm volatile(
+        "{.reg .b32 part, counter;\n"
+        "mapa.shared::cluster.u32 part, %0, %2;\n"
+        "mapa.shared::cluster.u32 counter, %1, %2;\n"
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [part], %3, [counter];}" ::"r"(
+            shared_address(&parts[from][row])),
+        "r"(shared_address(&barrier)), "r"(to), "r"(__float_as_uint(sum))
+        : "memory");
+  }
+  /// Until all have come.
+  __device__ void wait() {
+    asm volatile(
+        "{.reg .pred ended;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], 0;\n"
+        "@!ended bra again;}" ::"r"(shared_address(&barrier))
+        : "memory");
+  }
+};
+
+#endif
+
+template <typename Out>
+__global__ void __launch_bounds__(kWarps * 32)
+    cluster_kernel(LowRank<bf16> update, Residual<bf16, Out> target) {
+#ifdef JEMM_HAS_CLUSTERS
+  __shared__ float own[kWarps][kTileRows];
+  __shared__ ClusterParts all;
+  const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.y);
+  if (thread == 0) all.init();
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+
+  const int first = block * kBlockColumns + thread / 32 * kGroups * kGroupColumns + 4 * Lane().g;
+  TwoRows<true, bf16, Out> two(target);
+  Pack<float, 4> x[kGroups][2];
+  Pack<bf16, 4> y[kGroups][2];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    two.load(target.x, target.width, first + group * kGroupColumns, x[group]);
+    two.load(target.y, update.stride, first + group * kGroupColumns, y[group]);
+  }
+  const Update low_rank(update, first, target.n_rows, target.width);
+  // All blocks have begun and can be sent to. It stands here because no read moves behind it.
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+
+  float squares[2] = {};
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    float sums[2][4];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) sums[i][c] = to_float(y[group][i].at[c]);
+    }
+    low_rank.sum(group, sums);
+    two.add(first + group * kGroupColumns, sums, x[group], squares);
+  }
+  put_squares(squares, own);
+  Pack<float, 4> factors[kGroups];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    factors[group] = two.factors(first + group * kGroupColumns);
+  }
+  __syncthreads();
+  if (thread < kBlocks * kTileRows) {
+    const int row = thread % kTileRows;
+    float sum = 0;
+#pragma unroll
+    for (const auto& part : own) sum += part[row];
+    all.send(thread / kTileRows, block, row, sum);
+  }
+  all.wait();
+  float inverse[2];
+  inverse_norms(all.parts, target.width, target.eps, inverse);
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    two.norm(first + group * kGroupColumns, x[group], inverse, factors[group]);
+  }
+#endif
+}
+
+template <typename Out>
+void launch_cluster(const LowRank<bf16>& update, const Residual<bf16, Out>& target,
+                    unsigned n_tiles, StreamHandle stream) {
+  cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
+  cluster.val.clusterDim = {1, kBlocks, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(n_tiles, kBlocks);
+  config.blockDim = dim3(kWarps * 32);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  cuda_check(cudaLaunchKernelEx(&config, cluster_kernel<Out>, update, target), "add_residual");
 }
 
 }  // namespace
@@ -200,11 +378,21 @@ void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std
                                 .n_rows = n_rows,
                                 .width = static_cast<int>(width),
                                 .eps = eps};
-  if (n_rows > 2 * device_limits().n_multiprocessors) {
-    launch_rows<2>(update, target, stream);
-  } else {
-    launch_rows<1>(update, target, stream);
+  const auto n_tiles = static_cast<unsigned>((n_rows + kTileRows - 1) / kTileRows);
+  const bool in_fours = width % 4 == 0 && update.stride % 4 == 0 && update.b_stride % 4 == 0;
+  if constexpr (sizeof(T) == 2) {
+    static PerDevice<bool> built;
+    const bool takes_rank = update.rank % 4 == 0 && update.rank <= kMaxRank &&
+                            reinterpret_cast<std::uintptr_t>(update.low) % 8 == 0;
+    if (in_fours && takes_rank && width <= kBlocks * kBlockColumns &&
+        has_body(cluster_kernel<Out>, built)) {
+      launch_cluster(update, target, n_tiles, stream);
+      return;
+    }
   }
+  auto* kernel = in_fours ? &plain_kernel<true, T, Out> : &plain_kernel<false, T, Out>;
+  kernel<<<n_tiles, kPlainWarps * 32, 0, stream>>>(update, target);
+  check_launch("add_residual");
 }
 
 #define JEMM_INSTANTIATE(T, Out)                                                      \

@@ -282,15 +282,4 @@ class Computing {
 
 #endif
 
-/// Whether a kernel of these was compiled for this device: without a body it has no barriers.
-/// `known`: of this kernel.
-template <typename Kernel>
-bool has_body(Kernel* kernel, PerDevice<bool>& known) {
-  return known.get(current_device(), [kernel] {
-    cudaFuncAttributes attributes{};
-    cuda_check(cudaFuncGetAttributes(&attributes, kernel), "attention");
-    return attributes.sharedSizeBytes > 0;
-  });
-}
-
 }  // namespace jemm::gpu::sm90

@@ -1,9 +1,5 @@
-// Kernels that apply low-rank updates, against naive twins in double.
-#include <algorithm>
-#include <utility>
-
-#include "gpu/kernels/kernels.h"
-#include "gpu/support.h"
+// Kernels that apply low-rank updates to a product, against naive twins in double.
+#include "gpu/low_rank_case.h"
 
 namespace jemm {
 namespace {
@@ -11,52 +7,9 @@ namespace {
 using test::at;
 using test::bf16;
 using test::close;
+using test::LowRankCase;
 using test::OnDevice;
-using test::rounded;
 using test::sigmoid;
-using test::uniform;
-
-// A product of `n_rows` with its low-rank inputs behind the outputs, and what the updates make of
-// it.
-template <typename T>
-struct LowRankCase {
-  LowRankCase(std::int64_t n_rows, std::vector<std::int32_t> layer_ends, std::int32_t rank,
-              std::int64_t gap)
-      : ends(std::move(layer_ends)),
-        n_out(ends.back() + gap),
-        stride(n_out + std::ssize(ends) * rank),
-        y(rounded<T>(uniform(n_rows * stride, 5, -1, 1))),
-        b(rounded<T>(uniform(rank * n_out, 6, -1, 1))) {
-    for (std::int64_t r = 0; r < n_rows; ++r) {
-      for (std::int64_t o = 0; o < ends.back(); ++o) {
-        std::int64_t layer = 0;
-        while (o >= ends[static_cast<std::size_t>(layer)]) ++layer;
-        double sum = at(y, r * stride + o);
-        for (std::int64_t j = 0; j < rank; ++j) {
-          sum += at(y, r * stride + n_out + layer * rank + j) * at(b, j * n_out + o);
-        }
-        sums.push_back(sum);
-      }
-    }
-    args = {.stride = stride,
-            .b_stride = n_out,
-            .rank = rank,
-            .n_layers = static_cast<std::int32_t>(ends.size())};
-    std::copy(ends.begin(), ends.end(), args.ends);
-  }
-  gpu::LowRank<T> on(OnDevice<T>& dy, OnDevice<T>& db) const {
-    gpu::LowRank<T> update = args;
-    update.low = dy.data() + n_out;
-    update.b = db.data();
-    return update;
-  }
-
-  std::vector<std::int32_t> ends;
-  std::int64_t n_out, stride;
-  std::vector<float> y, b;
-  std::vector<double> sums;  // [rows, ends.back()]
-  gpu::LowRank<T> args;
-};
 
 template <typename T>
 void check_low_rank(std::int64_t n_rows, const std::vector<std::int32_t>& ends, std::int32_t rank,
@@ -132,50 +85,6 @@ TEST_CASE_TEMPLATE("a row's update does not depend on the others", T, float, bf1
                                   all.begin() + (begin + n_rows) * kHalf);
     CHECK(test::same_bits(activated(begin, n_rows), some));
   }
-}
-
-template <typename T, typename Out>
-void check_residual(std::int64_t n_rows, std::int32_t width, std::int32_t rank,
-                    const gpu::Stream& stream) {
-  CAPTURE(n_rows);
-  CAPTURE(width);
-  CAPTURE(rank);
-  const LowRankCase<T> c(n_rows, {width}, rank, width % 4);
-  const auto x = uniform(n_rows * width, 8, -2, 2), factor = uniform(width, 9, 0.5, 1.5);
-  std::vector<double> sums, normed;
-  for (std::int64_t r = 0; r < n_rows; ++r) {
-    double squares = 0;
-    for (std::int64_t i = r * width; i < (r + 1) * width; ++i) {
-      sums.push_back(at(x, i) + c.sums[static_cast<std::size_t>(i)]);
-      squares += sums.back() * sums.back();
-    }
-    const double inverse = 1 / std::sqrt(squares / width + 1e-6);
-    for (std::int64_t i = 0; i < width; ++i) {
-      normed.push_back(sums[static_cast<std::size_t>(r * width + i)] * inverse * at(factor, i));
-    }
-  }
-  OnDevice<T> dy(c.y, stream), db(c.b, stream);
-  OnDevice<float> dx(x, stream), dfactor(factor, stream);
-  OnDevice<Out> dnormed(n_rows * width, stream);
-  gpu::add_residual(c.on(dy, db), dy.data(), n_rows, width, dfactor.data(), 1e-6f, dx.data(),
-                    dnormed.data(), stream.get());
-  close<float>(dx.values(), sums, 2e-5);
-  close<Out>(dnormed.values(), normed, 2e-5);
-}
-
-TEST_CASE_TEMPLATE("the residual stream and its norm", T, float, bf16) {
-  if (!test::has_device()) return;
-  const gpu::Stream stream;
-  for (const std::int64_t n_rows : {0, 1, 63, 64, 65, 127, 513, 1000}) {
-    for (const std::int32_t rank : {0, 8, 16, 32}) {
-      for (const std::int32_t width : {24, 101, 3000}) {
-        if (width == 3000 && n_rows > 513) continue;
-        check_residual<T, T>(n_rows, width, rank, stream);
-        if (rank == 16) check_residual<T, float>(n_rows, width, rank, stream);
-      }
-    }
-  }
-  check_residual<T, T>(8192, 64, 16, stream);
 }
 
 }  // namespace

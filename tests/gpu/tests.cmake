@@ -1,7 +1,7 @@
 # Compiled wherever the CUDA engine is; without a device every case says so and passes.
 jemm_test(gpu_kernels LABELS gpu SOURCES ${CMAKE_CURRENT_LIST_DIR}/text_kernels_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/mixer_kernels_test.cpp ${CMAKE_CURRENT_LIST_DIR}/low_rank_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/pass_graphs_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/residual_test.cpp ${CMAKE_CURRENT_LIST_DIR}/pass_graphs_test.cpp
   DEPS jemm_gpu)
 jemm_test(gpu_engine LABELS gpu SOURCES ${CMAKE_CURRENT_LIST_DIR}/engine_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/device_facts_test.cpp
