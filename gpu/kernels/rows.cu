@@ -1,6 +1,7 @@
 // Kernels that take rows one by one: embedding, gathering, norm, label logits.
 //
-// One block a row; bound by the bytes of the rows, each read once and written once.
+// Bound by the bytes of the rows, each read once and written once; for few rows by the time until
+// the first bytes come, so a thread asks for all it needs before it uses any.
 #include <algorithm>
 
 #include "gpu/cuda.h"
@@ -11,60 +12,91 @@ namespace jemm::gpu {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kGatherThreads = 128;
+constexpr int kGatherColumns = 8;  // of a thread, where the widths allow it
 
-template <typename From, typename To>
-__global__ void gather_kernel(const From* from, std::int64_t from_stride,
-                              const std::int32_t* indices, int width, To* to) {
-  const std::int64_t row = indices == nullptr ? blockIdx.x : indices[blockIdx.x];
-  const From* source = from + row * from_stride;
-  To* target = to + static_cast<std::int64_t>(blockIdx.x) * width;
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    target[i] = from_float<To>(to_float(source[i]));
-  }
+// Grid: rows, and the blocks that one takes.
+template <int kColumns, typename From, typename To>
+__global__ void __launch_bounds__(kGatherThreads)
+    gather_kernel(const From* from, std::int64_t from_stride, const std::int32_t* indices,
+                  int width, To* to) {
+  const int column = static_cast<int>(blockIdx.y * kGatherThreads + threadIdx.x) * kColumns;
+  if (column >= width) return;
+  const auto values = load_pack<From, kColumns>(from + indices[blockIdx.x] * from_stride + column);
+  Pack<To, kColumns> out;
+#pragma unroll
+  for (int i = 0; i < kColumns; ++i) out.at[i] = from_float<To>(to_float(values.at[i]));
+  store_pack(to + static_cast<std::int64_t>(blockIdx.x) * width + column, out);
 }
 
+// A block a row. The first kHeld kThreads columns stay in registers between sum and norm.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     rms_norm_kernel(const float* x, const float* factor, float eps, int width, T* y) {
+  constexpr int kHeld = 20;
   __shared__ float shared[kThreads / 32];
+  const auto thread = static_cast<int>(threadIdx.x);
   const float* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
   T* out = y + static_cast<std::int64_t>(blockIdx.x) * width;
-  float sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    const float v = row[i];
-    sum += v * v;
+  float held[kHeld], factors[kHeld];
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    const int i = j * kThreads + thread;
+    held[j] = i < width ? row[i] : 0.0f;
+    factors[j] = i < width ? factor[i] : 0.0f;
   }
+  float sum = 0;
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) sum += held[j] * held[j];
+  for (int i = kHeld * kThreads + thread; i < width; i += kThreads) sum += row[i] * row[i];
   sum = block_sum<kThreads>(sum, shared);
   const float inverse = 1.0f / sqrtf(sum / static_cast<float>(width) + eps);
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    const int i = j * kThreads + thread;
+    if (i < width) out[i] = from_float<T>(held[j] * inverse * factors[j]);
+  }
+  for (int i = kHeld * kThreads + thread; i < width; i += kThreads) {
     out[i] = from_float<T>(row[i] * inverse * factor[i]);
   }
 }
 
-// A warp computes 32 / (kThreads / 32) = 4 labels of the block's row.
-__global__ void label_logits_kernel(const float* x, const float* head, int width, float* logits) {
-  constexpr int kEach = 32 / (kThreads / 32);
-  const float* row = x + static_cast<std::int64_t>(blockIdx.x) * width;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  float sums[kEach] = {};
-  for (int i = lane; i < width; i += 32) {
-    const float v = row[i];
-    for (int j = 0; j < kEach; ++j) {
-      sums[j] += v * head[static_cast<std::int64_t>(warp * kEach + j) * width + i];
-    }
+// A block a label of a row: block 32 row + label.
+template <int kColumns>
+__global__ void __launch_bounds__(kThreads)
+    label_logits_kernel(const float* x, const float* head, int width, float* logits) {
+  __shared__ float shared[kThreads / 32];
+  const float* row = x + static_cast<std::int64_t>(blockIdx.x / 32) * width;
+  const float* label = head + static_cast<std::int64_t>(blockIdx.x % 32) * width;
+  float sum = 0;
+#pragma unroll 5
+  for (int i = static_cast<int>(threadIdx.x) * kColumns; i < width; i += kThreads * kColumns) {
+    const auto a = load_pack<float, kColumns>(row + i), b = load_pack<float, kColumns>(label + i);
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) sum += a.at[j] * b.at[j];
   }
-  for (int j = 0; j < kEach; ++j) {
-    const float sum = warp_sum(sums[j]);
-    if (lane == 0) logits[blockIdx.x * 32 + warp * kEach + j] = sum;
-  }
+  sum = block_sum<kThreads>(sum, shared);
+  if (threadIdx.x == 0) logits[blockIdx.x] = sum;
+}
+
+template <int kColumns, typename From, typename To>
+void launch_gather(const From* from, std::int64_t from_stride, const std::int32_t* indices,
+                   std::int64_t n, std::int64_t width, To* to, StreamHandle stream) {
+  constexpr std::int64_t kBlock = std::int64_t{kGatherThreads} * kColumns;
+  const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>((width + kBlock - 1) / kBlock));
+  gather_kernel<kColumns><<<grid, kGatherThreads, 0, stream>>>(from, from_stride, indices,
+                                                               static_cast<int>(width), to);
 }
 
 template <typename From, typename To>
 void gather(const From* from, std::int64_t from_stride, const std::int32_t* indices, std::int64_t n,
             std::int64_t width, To* to, StreamHandle stream) {
   if (n == 0) return;
-  gather_kernel<<<static_cast<unsigned>(n), kThreads, 0, stream>>>(from, from_stride, indices,
-                                                                   static_cast<int>(width), to);
+  if (width % kGatherColumns == 0 && from_stride % kGatherColumns == 0) {
+    launch_gather<kGatherColumns>(from, from_stride, indices, n, width, to, stream);
+  } else {
+    launch_gather<1>(from, from_stride, indices, n, width, to, stream);
+  }
   check_launch("gather_rows");
 }
 
@@ -94,7 +126,8 @@ void rms_norm(const float* x, const float* factor, float eps, std::int64_t n_row
 void label_logits(const float* x, const float* head, std::int64_t n_rows, std::int64_t width,
                   float* logits, StreamHandle stream) {
   if (n_rows == 0) return;
-  label_logits_kernel<<<static_cast<unsigned>(n_rows), kThreads, 0, stream>>>(
+  const auto kernel = width % 4 == 0 ? label_logits_kernel<4> : label_logits_kernel<1>;
+  kernel<<<static_cast<unsigned>(n_rows * 32), kThreads, 0, stream>>>(
       x, head, static_cast<int>(width), logits);
   check_launch("label_logits");
 }

@@ -78,7 +78,7 @@ TEST_CASE_TEMPLATE("embedding, gathering and the norm", T, float, bf16) {
   if (!test::has_device()) return;
   const gpu::Stream stream;
   for (const std::int64_t n_rows : kRowCounts) {
-    for (const std::int64_t width : {24, 96, 1000}) {
+    for (const std::int64_t width : {23, 96, 1000, 5376}) {
       CAPTURE(n_rows);
       CAPTURE(width);
       const auto table = rounded<T>(uniform(37 * width, 1, -2, 2));
@@ -117,7 +117,7 @@ TEST_CASE("label logits") {
   if (!test::has_device()) return;
   const gpu::Stream stream;
   for (const std::int64_t n_rows : {1, 3, 40}) {
-    for (const std::int64_t width : {24, 1000}) {
+    for (const std::int64_t width : {23, 1000, 5120}) {
       const auto x = uniform(n_rows * width, 1, -2, 2);
       const auto head = uniform(32 * width, 2, -1, 1);
       std::vector<double> expected;
