@@ -1,5 +1,6 @@
 #include "bench_subject.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -71,6 +72,8 @@ RunSample RequestSubject::run(Outputs& outputs) {
     }
     evaluator.flush();
   }
+  const double elsewhere_ms = sample.engine_ms + evaluator.images_ms();
+  sample.overlap_ms = std::max(0.0, elsewhere_ms - evaluator.waited_ms());
   n_tokens_ = n_questions_ = n_refused_ = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     take(results[i], requests_[i].id, sample, outputs);

@@ -160,9 +160,7 @@ std::string DecideRun::make_fingerprint() const {
 EvaluatorOptions DecideRun::make_evaluator_options() {
   EvaluatorOptions result =
       evaluator_options(options_.reuse, weights_->config().text, options_.engine, *engine_);
-  if (options_.reuse.mode == PrefixReuse::kFile) {
-    result.stop = [this] { return stopped_ || interrupted(); };
-  }
+  result.stop = [this] { return stopped_ || interrupted(); };
   return result;
 }
 

@@ -64,7 +64,8 @@ std::vector<double> times(const Series& series, double RunSample::*member) {
 }  // namespace
 
 double RunSample::other_ms() const {
-  return total_ms - std::accumulate(stages.stage_ms.begin(), stages.stage_ms.end(), 0.0);
+  return total_ms + overlap_ms -
+         std::accumulate(stages.stage_ms.begin(), stages.stage_ms.end(), 0.0);
 }
 
 std::vector<Series> measure(std::span<Subject* const> modes, const MeasureLimits& limits,

@@ -27,11 +27,13 @@ struct GpuState {
 struct RunSample {
   double total_ms = 0;   ///< from the requests' bytes to the answers' lines
   double engine_ms = 0;  ///< of it, in Engine::vision and Engine::forward
+  /// Of the engine and of images, while something else was done too: stages that took place at once.
+  double overlap_ms = 0;
   StageTimes stages;
   Work work;
   std::optional<GpuState> gpu;
 
-  /// Time of no stage.
+  /// Time of no stage: the stages, less the overlap, and this are the total.
   double other_ms() const;
 };
 

@@ -15,6 +15,7 @@ StageMeans stage_means(const Series& series) {
       means.stages.stage_ms[i] += sample.stages.stage_ms[i] / n;
     }
     means.stages.total_ms += sample.total_ms / n;
+    means.overlap_ms += sample.overlap_ms / n;
     means.other_ms += sample.other_ms() / n;
   }
   return means;

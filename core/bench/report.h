@@ -76,9 +76,10 @@ struct BenchReport {
 
 /// Share of a mode's time that is spent outside the engine, between the medians.
 double idle_share(const Series& series);
-/// Means over the samples: of each stage, and of what is in no stage.
+/// Means over the samples: of each stage, of what two stages share, and of what is in none.
 struct StageMeans {
   StageTimes stages;
+  double overlap_ms = 0;
   double other_ms = 0;
 };
 StageMeans stage_means(const Series& series);

@@ -86,6 +86,7 @@ Json series_json(const BenchReport& report, const Result& result, std::size_t mo
                {"engine_ms", times_json(engine_times(series))},
                {"first_ms", series.first.total_ms},
                {"stages_ms", stages_json(means.stages, means.other_ms)},
+               {"overlap_ms", means.overlap_ms},
                {"passes", work.pass_rows.size()},
                {"rows", work.n_rows()},
                {"patches", work.n_patches},
@@ -161,6 +162,7 @@ std::string sample_json(const std::string& workload, const std::string& mode, Ru
                {"total_ms", sample.total_ms},
                {"engine_ms", sample.engine_ms},
                {"stages_ms", stages_json(sample.stages, sample.other_ms())},
+               {"overlap_ms", sample.overlap_ms},
                {"pass_rows", sample.work.pass_rows}};
   if (sample.gpu) {
     json["gpu"] = {

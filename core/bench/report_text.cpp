@@ -1,5 +1,6 @@
 // The report for people.
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -140,11 +141,13 @@ class ReportText {
     std::vector<std::vector<std::string>> rows(1, {"where it goes", ""});
     std::vector<std::size_t> shown;
     for (std::size_t i = 0; i < kStages; ++i) {
-      if (!ever_used(i)) continue;
+      if (!is_shown([i](const StageMeans& means) { return means.stages.stage_ms[i]; })) continue;
       shown.push_back(i);
       rows.front().emplace_back(kStageNames[i]);
     }
     rows.front().emplace_back("other");
+    const bool overlaps = is_shown(std::mem_fn(&StageMeans::overlap_ms));
+    if (overlaps) rows.front().emplace_back("overlap");
     rows.front().emplace_back("total");
     for (const Result& result : report_.results) {
       for (std::size_t mode = 0; mode < result.modes.size(); ++mode) {
@@ -153,18 +156,20 @@ class ReportText {
         row = {result.workload.name, report_.modes[mode].name};
         for (const std::size_t i : shown) row.push_back(ms(means.stages.stage_ms[i]));
         row.push_back(ms(means.other_ms));
+        if (overlaps) row.push_back(ms(-means.overlap_ms));  // so that a row adds up
         row.push_back(ms(means.stages.total_ms));
       }
     }
     return table_text(rows);
   }
 
-  /// Whether the stage is more than 0.000 somewhere.
-  bool ever_used(std::size_t stage) const {
+  /// Whether a time is more than 0.000 somewhere.
+  template <typename Time>
+  bool is_shown(const Time& time) const {
     constexpr double kShownMs = 0.0005;
     for (const Result& result : report_.results) {
       for (const Series& series : result.modes) {
-        if (stage_means(series).stages.stage_ms[stage] >= kShownMs) return true;
+        if (time(stage_means(series)) >= kShownMs) return true;
       }
     }
     return false;

@@ -43,8 +43,9 @@ using VisionRowsPtr = std::shared_ptr<const VisionRows>;
 
 using LabelLogits = std::array<float, 32>;
 
-/// One call at a time. The time spent in the engine's stages is added to the `times` of a call (its
-/// total is not). Results of a row do not depend on which other rows share the pass.
+/// One call at a time, from any thread. The time spent in the engine's stages is added to the
+/// `times` of a call (its total is not). Results of a row do not depend on which other rows share
+/// the pass.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -33,6 +33,10 @@ struct StageTimes {
 
   double& operator[](Stage stage) { return stage_ms[static_cast<std::size_t>(stage)]; }
   double operator[](Stage stage) const { return stage_ms[static_cast<std::size_t>(stage)]; }
+  void add(const StageTimes& other, double share = 1) {
+    for (std::size_t i = 0; i < kStages; ++i) stage_ms[i] += share * other.stage_ms[i];
+    total_ms += share * other.total_ms;
+  }
 };
 
 /// Adds the time between construction and destruction to `sum_ms`.

@@ -42,33 +42,41 @@ Encoder::Encoder(const FileSource& base, const EncoderOptions& options)
 
 EncodedRequest Encoder::open(std::string_view body, std::vector<std::string> files,
                              ImageHashes hashes, ImageCache& cache, StageTimes& times) const {
+  EncodedRequest request = start(body, std::move(files), hashes, cache, times);
+  finish(request, times);
+  return request;
+}
+
+EncodedRequest Encoder::start(std::string_view body, std::vector<std::string> files,
+                              ImageHashes hashes, ImageCache& cache, StageTimes& times) const {
   std::optional<EncodedRequest> encoded;
   {
     const StageTimer timer(times[Stage::kParse]);
-    encoded = EncodedRequest{Request::parse(body), {}};
+    encoded = EncodedRequest{Request::parse(body), {}, {}};
   }
-  {
-    const StageTimer timer(times[Stage::kImageDecode]);
-    encoded->images = open_images(encoded->request, std::move(files), hashes, cache);
-  }
-  encoded->request.check_questions();
+  const StageTimer timer(times[Stage::kImageDecode]);
+  encoded->opening = start_images(encoded->request, std::move(files), hashes,
+                                  preprocessor_ ? &*preprocessor_ : nullptr, cache);
   return std::move(*encoded);
 }
 
-EncodedQuestion Encoder::encode(EncodedRequest& request, std::size_t i, StageTimes& times) const {
-  EncodedQuestion encoded;
-  {
-    const StageTimer timer(times[Stage::kTokenize]);
-    encoded.question = request.request.question(i);
-  }
-  if (!request.images.empty()) {
-    const StageTimer timer(times[Stage::kImagePreprocess]);
-    if (!preprocessor_) {
-      fail(ErrorKind::kInput, "the checkpoint has no {}, which images need", kPreprocessorFile);
-    }
-    cut_images(request.images, *preprocessor_);
-  }
+void Encoder::finish(EncodedRequest& request, StageTimes& times) const {
+  request.images = finish_images(request.opening, times);
+  request.opening = {};
+  request.request.check_questions();
+}
+
+EncodedQuestion Encoder::encode(const EncodedRequest& request, std::size_t i,
+                                StageTimes& times) const {
   const StageTimer timer(times[Stage::kTokenize]);
+  EncodedQuestion encoded;
+  encoded.question = request.request.question(i);
+  if (!request.images.empty() && !preprocessor_) {
+    fail(ErrorKind::kInput, "the checkpoint has no {}, which images need", kPreprocessorFile);
+  }
+  for (const EncodedImagePtr& image : request.images) {
+    if (image->uncuttable) throw *image->uncuttable;
+  }
   tokenize(request.images, encoded);
   return encoded;
 }

@@ -31,7 +31,8 @@ struct EncoderOptions {
 /// A request up to its questions.
 struct EncodedRequest {
   Request request;
-  std::vector<EncodedImagePtr> images;  ///< cut into patches when the first question asks for it
+  OpeningImages opening;
+  std::vector<EncodedImagePtr> images;  ///< empty until they are there
 };
 
 struct EncodedQuestion {
@@ -51,14 +52,19 @@ class Encoder {
 
   /// Reads a body up to its questions, in the reference's order: size, JSON, object, every image in
   /// turn, those of `files` behind the body's own, then that there are questions. Adds to `times`
-  /// what parsing and decoding took. Throws Error::request.
+  /// what parsing and images took. Throws Error::request.
   EncodedRequest open(std::string_view body, std::vector<std::string> files, ImageHashes hashes,
                       ImageCache& cache, StageTimes& times) const;
+  /// The same in two parts: up to the images, which threads then decode and cut, and what follows
+  /// when that is done.
+  EncodedRequest start(std::string_view body, std::vector<std::string> files, ImageHashes hashes,
+                       ImageCache& cache, StageTimes& times) const;
+  void finish(EncodedRequest& request, StageTimes& times) const;
 
-  /// Renders, frames and tokenises question i; cuts the images first if that is not done. Throws
-  /// Error::request as the reference does: the question itself, the images' aspect ratio, text that
-  /// has no tokens, the token budget. Adds to `times` what cutting and tokenising took.
-  EncodedQuestion encode(EncodedRequest& request, std::size_t i, StageTimes& times) const;
+  /// Renders, frames and tokenises question i. Throws Error::request as the reference does: the
+  /// question itself, the images' aspect ratio, text that has no tokens, the token budget. Adds to
+  /// `times` what tokenising took.
+  EncodedQuestion encode(const EncodedRequest& request, std::size_t i, StageTimes& times) const;
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::array<std::int32_t, 32>& label_ids() const { return label_ids_; }

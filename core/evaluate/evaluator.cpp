@@ -12,7 +12,8 @@ Evaluator::Evaluator(const Encoder& encoder, Engine& engine, const DecisionConfi
       decision_(decision),
       options_(options),
       done_(std::move(done)),
-      images_(options.image_cache_bytes) {}
+      images_(options.image_cache_bytes),
+      runner_(engine) {}
 
 std::size_t Evaluator::Pending::n_bytes() const {
   std::size_t n = sizeof(Pending) + encoded.question.id.size() +
@@ -34,80 +35,138 @@ Evaluator::InFlight& Evaluator::add_request() {
 void Evaluator::submit(std::string_view body, std::vector<std::string> image_files, Audit audit) {
   InFlight& request = add_request();
   request.audit = audit;
+  InLine next{.request = &request, .n_bytes = body.size()};
+  for (const std::string& file : image_files) next.n_bytes += file.size();
   try {
-    queue_questions(request, body, std::move(image_files));
+    const StageTimer total(request.result.times.total_ms);
+    next.encoded = encoder_.start(body, std::move(image_files), ImageHashes::kSkip, images_,
+                                  request.result.times);
+    next.n_new_images = next.encoded->opening.n_new();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kRequest) throw;
-    withdraw(request, error);
+    next.refused = error;
   }
-  settle(request);
+  line_.push_back(std::move(next));
+  while (is_next_due()) take_next();
 }
 
 void Evaluator::refuse(const Error& error) {
-  InFlight& request = add_request();
-  request.result.error = error;
-  settle(request);
+  line_.push_back({.request = &add_request(), .refused = error});
+  while (is_next_due()) take_next();
+}
+
+/// Whether the next request in line needs no new image, or must not wait for it any longer.
+bool Evaluator::is_next_due() const {
+  constexpr std::size_t kMostImages = 8, kMostRequests = 32, kMostBytes = std::size_t{64} << 20;
+  std::size_t n_images = 0, n_bytes = 0;
+  for (const InLine& next : line_) {
+    n_images += next.n_new_images;
+    n_bytes += next.n_bytes;
+  }
+  return !line_.empty() && (line_.front().n_new_images == 0 || n_images > kMostImages ||
+                            line_.size() > kMostRequests || n_bytes > kMostBytes);
+}
+
+void Evaluator::take_next() {
+  InLine next = std::move(line_.front());
+  line_.pop_front();
+  try {
+    if (next.refused) {
+      withdraw(*next.request, *next.refused);
+    } else {
+      queue_questions(*next.request, *next.encoded);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kRequest) throw;
+    withdraw(*next.request, error);
+  }
+  settle(*next.request);
 }
 
 void Evaluator::settle(InFlight& request) {
-  constexpr std::size_t kRequestBytes = 1024;  // in flight, with short answers
   request.complete = true;
-  const bool is_full =
-      options_.reuse == PrefixReuse::kFile
-          ? pending_memory_.n_bytes() + kRequestBytes * requests_.size() > options_.reuse_memory
-          : requests_.size() >= options_.max_in_flight;
-  if (is_full) run_window(Extent::kAll);
+  if (is_full(&Evaluator::has_too_many_requests)) run_window(Extent::kAll);
   deliver();
+}
+
+bool Evaluator::has_too_many_requests() const {
+  constexpr std::size_t kRequestBytes = 1024;  // in flight, with short answers
+  const std::size_t n_read = requests_.size() - line_.size();
+  return options_.reuse == PrefixReuse::kFile
+             ? held_.n_bytes() + kRequestBytes * n_read > options_.reuse_memory
+             : n_read >= options_.max_in_flight;
+}
+
+bool Evaluator::has_too_large_questions() const {
+  return options_.reuse != PrefixReuse::kOff && held_.n_bytes() > options_.reuse_memory;
+}
+
+/// Answers what has been handed to the engine for as long as there is too much; whether there is
+/// when nothing is left there. So passes in flight count, but force no others.
+bool Evaluator::is_full(bool (Evaluator::*too_much)() const) {
+  while ((this->*too_much)() && !launched_.empty()) collect();
+  return (this->*too_much)();
 }
 
 void Evaluator::flush() {
-  run_window(Extent::kAll);
+  while (!line_.empty() && !is_stopped_) {
+    is_stopped_ = options_.stop && options_.stop();
+    if (!is_stopped_) take_next();
+  }
+  run_window(Extent::kRest);
+  while (!launched_.empty()) collect();
   deliver();
 }
 
-void Evaluator::queue_questions(InFlight& in_flight, std::string_view body,
-                                std::vector<std::string> image_files) {
+void Evaluator::queue_questions(InFlight& in_flight, EncodedRequest& request) {
   RequestResult& result = in_flight.result;
   StageTimes& times = result.times;
-  std::optional<EncodedRequest> request;
+  StageTimes images;
+  {
+    const StageTimer timer(waited_ms_);
+    encoder_.finish(request, images);
+  }
+  images.total_ms = images[Stage::kImageDecode] + images[Stage::kImagePreprocess];
+  images_ms_ += images.total_ms;
+  times.add(images);
   {
     const StageTimer total(times.total_ms);
-    request = encoder_.open(body, std::move(image_files), ImageHashes::kSkip, images_, times);
     const StageTimer timer(times[Stage::kTokenize]);
-    result.special_tokens = encoder_.tokenizer().count_added_tokens(request->request.state());
+    result.special_tokens = encoder_.tokenizer().count_added_tokens(request.request.state());
   }
   const std::size_t n_in_state = result.special_tokens;
-  const std::size_t n_questions = request->request.question_count();
+  const std::size_t n_questions = request.request.question_count();
   for (std::size_t i = 0; i < n_questions; ++i) {
-    Pending pending{.request = &in_flight, .index = i, .encoded = {}, .images = request->images};
+    const auto pending = std::make_shared<Pending>(
+        Pending{.request = &in_flight, .index = i, .encoded = {}, .images = request.images});
     {
       const StageTimer total(times.total_ms);
-      pending.encoded = encoder_.encode(*request, i, times);
+      pending->encoded = encoder_.encode(request, i, times);
       const StageTimer timer(times[Stage::kTokenize]);
       const std::size_t n_in_prompt =
-          encoder_.tokenizer().count_added_tokens(pending.encoded.question.prompt);
+          encoder_.tokenizer().count_added_tokens(pending->encoded.question.prompt);
       result.special_tokens += n_in_prompt - std::min(n_in_prompt, n_in_state);  // the state's once
     }
     // As long as the prompt, and not needed.
-    std::exchange(pending.encoded.text, {});
-    std::exchange(pending.encoded.question.prompt, {});
+    std::exchange(pending->encoded.text, {});
+    std::exchange(pending->encoded.question.prompt, {});
     ++in_flight.n_pending;
-    result.input_tokens += pending.n_rows();
-    hold(std::move(pending));
+    result.input_tokens += pending->n_rows();
+    hold(pending);
   }
 }
 
-/// Queues a question and runs passes when enough are queued.
-void Evaluator::hold(Pending&& pending) {
+/// Queues a question and has passes computed when enough are queued.
+void Evaluator::hold(PendingPtr pending) {
   const std::int64_t n_shared =
-      pending_.empty() ? 0 : sharable_rows(pending_.back().rows(), pending.rows(), options_.reuse);
-  pending.n_new_rows = static_cast<std::int64_t>(pending.n_rows()) - n_shared;
-  pending_rows_ += pending.n_new_rows;
-  pending_memory_.add(pending.n_bytes(), pending.images);
+      pending_.empty() ? 0
+                       : sharable_rows(pending_.back()->rows(), pending->rows(), options_.reuse);
+  pending->n_new_rows = static_cast<std::int64_t>(pending->n_rows()) - n_shared;
+  pending_rows_ += pending->n_new_rows;
+  held_.add(pending->n_bytes(), pending->images);
   pending_.push_back(std::move(pending));
-  if (options_.reuse != PrefixReuse::kOff && pending_memory_.n_bytes() > options_.reuse_memory) {
+  if (is_full(&Evaluator::has_too_large_questions)) {
     run_window(Extent::kAll);
-    deliver();
   } else if (options_.reuse != PrefixReuse::kFile &&
              pending_rows_ > static_cast<std::int64_t>(options_.batch_tokens) &&
              pending_.size() >= plan_again_at_) {
@@ -117,13 +176,13 @@ void Evaluator::hold(Pending&& pending) {
 
 /// Turns a request into an error; its questions that still wait are dropped.
 void Evaluator::withdraw(InFlight& request, const Error& error) {
-  while (!pending_.empty() && pending_.back().request == &request) {  // the latest: all at the end
-    const Pending& pending = pending_.back();
+  while (!pending_.empty() && pending_.back()->request == &request) {  // the latest: all at the end
+    const Pending& pending = *pending_.back();
     pending_rows_ -= pending.n_new_rows;
-    pending_memory_.remove(pending.n_bytes(), pending.images);
+    held_.remove(pending.n_bytes(), pending.images);
+    --request.n_pending;
     pending_.pop_back();
   }
-  request.n_pending = 0;
   request.result.error = error;
 }
 

@@ -1,17 +1,19 @@
-// Requests to answers through an engine: questions of several requests share forward passes, and
-// results come out in the order in which requests went in.
+// Requests to answers through an engine: questions of several requests share forward passes, the
+// next pass is prepared while one is computed, and results come out in the order in which requests
+// went in.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,6 +23,8 @@
 #include "engine/timings.h"
 #include "evaluate/encoder.h"
 #include "evaluate/held_memory.h"
+#include "evaluate/pass_job.h"
+#include "evaluate/pass_runner.h"
 #include "evaluate/prompt_rows.h"
 #include "evaluate/reuse_summary.h"
 #include "plan/cost_profile.h"
@@ -64,17 +68,23 @@ struct EvaluatorOptions {
   /// Most segments of a pass: each holds a recurrent state.
   std::int64_t max_segments = std::numeric_limits<std::int64_t>::max();
   CostProfile profile = linear_profile(1, "linear");
-  /// Asked between passes; true gives up what is not computed yet. Only kFile holds back so much
-  /// that this is worth while.
+  /// Asked between passes and, in flush, before each request in line; true gives up what has not
+  /// been handed to the engine.
   std::function<bool()> stop = {};
 };
 
 /// Whether a request's questions are computed once more, alone and whole, and compared.
 enum class Audit { kNo, kYes };
 
-/// Not thread-safe. Memory is bounded by the options, by the images of one request and of one pass,
-/// and by the answers of the requests in flight. An image is decoded, cut and looked at once,
-/// whatever the number of questions and requests that show it, while the cache has it.
+/// Not thread-safe. The engine runs on a thread of the evaluator's, one call at a time, and is the
+/// evaluator's from submit to the end of flush. Which questions share a pass depends on the
+/// requests and their order, never on how long anything takes: a pass is answered when the next but
+/// one has been handed to the engine, or when what waits is too much, or in flush. Images are
+/// decoded ahead, on threads of their own: a request with new ones, and those behind it, wait in
+/// line while a few more are read. Memory is bounded by the options, by the images of three passes
+/// and of those in line, and by the answers of the requests in flight. An image is decoded, cut and
+/// looked at once, whatever the number of questions and requests that show it, while the cache has
+/// it.
 class Evaluator {
  public:
   using Done = std::function<void(RequestResult&&)>;
@@ -84,9 +94,10 @@ class Evaluator {
   Evaluator(const Encoder& encoder, Engine& engine, const DecisionConfig& decision,
             const EvaluatorOptions& options, Done done);
 
-  /// Reads `body` and queues its questions, running passes as they fill. `image_files`: the bytes
-  /// of images beside those in the body. Refused requests become results; Error(kDevice) of the
-  /// engine passes through.
+  /// Reads `body` and queues its questions, or those of requests in line before it, handing passes
+  /// to the engine as they fill. `image_files`: the bytes of images beside those in the body.
+  /// Refused requests become results. Error(kDevice) of the engine passes through, from here or
+  /// from flush, when all requests of earlier passes are done; nothing more is computed then.
   void submit(std::string_view body, std::vector<std::string> image_files = {},
               Audit audit = Audit::kNo);
   /// Takes a place in the order for a request that could not even be read.
@@ -97,11 +108,16 @@ class Evaluator {
   std::size_t in_flight() const { return requests_.size(); }
   /// Of all passes so far.
   const ReuseSummary& summary() const { return summary_; }
+  /// Time of submit and flush in which there was nothing to do but to wait for the engine or
+  /// images.
+  double waited_ms() const { return waited_ms_; }
+  /// Time that images have taken on their threads.
+  double images_ms() const { return images_ms_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A submitted request: its result so far, and how many of its questions await a pass.
+  /// A submitted request: its result so far, and how many of its questions have no answer yet.
   struct InFlight {
     RequestResult result;
     Clock::time_point submitted;
@@ -110,58 +126,71 @@ class Evaluator {
     bool complete = false;  ///< every question is queued or the request has failed
     Audit audit = Audit::kNo;
   };
-  /// A question that awaits a pass. Requests in flight never move (std::list).
+  /// A request whose questions are not queued yet.
+  struct InLine {
+    InFlight* request;
+    std::optional<EncodedRequest> encoded = {};  ///< its images perhaps still at work
+    std::optional<Error> refused = {};           ///< in its place
+    std::size_t n_bytes = 0;                     ///< of body and files
+    std::size_t n_new_images = 0;
+  };
+  /// A question without an answer. Requests in flight never move (std::list).
   struct Pending {
     InFlight* request;
     std::size_t index;  ///< in the request
     EncodedQuestion encoded;
     std::vector<EncodedImagePtr> images;
     std::int64_t n_new_rows = 0;  ///< in pending_rows_
-    bool is_done = false;
+    bool is_launched = false;     ///< in a pass
 
     std::size_t n_rows() const { return encoded.token_ids.size(); }
-    std::size_t n_image_rows() const;
     std::size_t n_bytes() const;  ///< without images
     PromptRows rows() const {
       return {encoded.token_ids, encoded.positions, encoded.image_begins, images, request};
     }
   };
+  using PendingPtr = std::shared_ptr<Pending>;  // does not move: passes look into it
   /// The questions that are planned together, by sequence.
   struct Window {
-    std::vector<Pending*> questions;
+    std::vector<PendingPtr> questions;
     std::vector<PromptRows> prompts;
     ReusePlan plan;
 
-    Pending& operator[](const PlannedRead& read) const {
-      return *questions[static_cast<std::size_t>(read.sequence)];
+    const PendingPtr& operator[](const PlannedRead& read) const {
+      return questions[static_cast<std::size_t>(read.sequence)];
     }
   };
-  enum class Extent { kAll, kAllButLastPass };
-  using Shares = std::vector<std::pair<InFlight*, std::size_t>>;
+  /// A pass that has been handed to the engine.
+  struct Launched {
+    std::vector<PendingPtr> questions;  ///< by read
+    PassJob job;
+  };
+  /// Of the questions that wait. kRest: all, and no more will come before they are answered.
+  enum class Extent { kAllButLastPass, kAll, kRest };
 
   // evaluator.cpp: requests come and go.
   InFlight& add_request();
-  void queue_questions(InFlight& request, std::string_view body,
-                       std::vector<std::string> image_files);
-  void hold(Pending&& pending);
+  bool is_next_due() const;
+  void take_next();
+  void queue_questions(InFlight& request, EncodedRequest& encoded);
+  void hold(PendingPtr pending);
   void withdraw(InFlight& request, const Error& error);
   void settle(InFlight& request);
+  bool has_too_many_requests() const;
+  bool has_too_large_questions() const;
+  bool is_full(bool (Evaluator::*too_much)() const);
   void deliver();
 
   // passes.cpp: what they wait for.
   void run_window(Extent extent);
   Window plan_window(Extent extent);
-  void release_done();
-  void run_pass(const Window& window, const PlannedPass& pass);
-  void answer_pass(const Window& window, const PlannedPass& pass);
-  void run_apart(const Window& window, const PlannedPass& pass, const OutOfMemory& error);
-  void run_vision(const Window& window, const PlannedPass& pass);
-  std::vector<LabelLogits> run_text(const Window& window, const PlannedPass& pass,
-                                    StageTimes& times);
-  void audit(const Window& window, const PlannedRead& read, const LabelLogits& logits);
+  void release_launched();
+  void launch(const Window& window, const PlannedPass& pass, Extent extent);
+  void collect();
+  void finish_question(Pending& pending, const PassQuestion& computed);
+  void add_answer(Pending& pending, const LabelLogits& logits);
+  void add_audit(Pending& pending, const PassQuestion& computed);
   double temperature(const Pending& pending) const;
-  void finish_question(Pending& pending, const LabelLogits& logits);
-  static void share_time(const StageTimes& times, const Shares& shares);
 
   const Encoder& encoder_;
   Engine& engine_;
@@ -170,15 +199,19 @@ class Evaluator {
   Done done_;
   std::list<InFlight> requests_;
   std::uint64_t n_requests_ = 0;  ///< ever
-  std::vector<Pending> pending_;
-  std::int64_t pending_rows_ = 0;  ///< about as many as they will compute
+  ImageCache images_;
+  std::deque<InLine> line_;          ///< the last of requests_
+  std::vector<PendingPtr> pending_;  ///< await a pass
+  std::int64_t pending_rows_ = 0;    ///< about as many as they will compute
   /// Questions that must wait before another plan is tried: twice as many as when one had no full
   /// pass, so that planning stays cheap where the rows are fewer than they look.
   std::size_t plan_again_at_ = 0;
-  HeldMemory pending_memory_;
-  bool is_stopped_ = false;  ///< by options.stop: what waits stays undone
-  ImageCache images_;
+  HeldMemory held_;          ///< of the questions that have no answer yet
+  bool is_stopped_ = false;  ///< by options.stop or an error: what waits stays undone
   ReuseSummary summary_;
+  double waited_ms_ = 0, images_ms_ = 0;
+  std::list<Launched> launched_;  ///< not answered yet, oldest first
+  PassRunner runner_;             ///< at work on them: gone before they are
 };
 
 }  // namespace jemm

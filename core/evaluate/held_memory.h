@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "evaluate/images.h"
 
@@ -30,12 +31,19 @@ class HeldMemory {
       images_.erase(use);
     }
   }
+  /// After the image's own size has changed.
+  void update(const EncodedImage& image) {
+    const auto use = images_.find(&image);
+    if (use == images_.end()) return;
+    n_bytes_ -= std::exchange(use->second.n_bytes, image.n_bytes());
+    n_bytes_ += use->second.n_bytes;
+  }
   std::size_t n_bytes() const { return n_bytes_; }
 
  private:
   struct Use {
     std::size_t n_users;
-    std::size_t n_bytes;  // when it was first added
+    std::size_t n_bytes;
   };
   std::size_t n_bytes_ = 0;
   std::map<const EncodedImage*, Use> images_;

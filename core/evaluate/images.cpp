@@ -1,9 +1,6 @@
 #include "evaluate/images.h"
 
 #include <algorithm>
-#include <future>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -14,23 +11,22 @@
 namespace jemm {
 namespace {
 
-/// Calls work(i) for every i < n at the same time. Of several exceptions the one of the lowest i is
-/// thrown, when all are done.
-template <typename Work>
-void at_once(std::size_t n, Work work) {
-  if (n == 0) return;
-  std::vector<std::future<void>> others;  // a future waits for its thread when it is destroyed
-  for (std::size_t i = 1; i < n; ++i) others.push_back(std::async(work, i));
-  work(0);
-  for (std::future<void>& other : others) other.get();
-}
-
-void decode(std::size_t index, std::string_view bytes, ImageHashes hashes, EncodedImage& image) {
-  Rgb rgb = decode_image(index, bytes);
-  image.width = rgb.width;
-  image.height = rgb.height;
-  if (hashes == ImageHashes::kCompute) image.rgb_sha256 = rgb_sha256(rgb);
-  image.rgb = std::move(rgb);
+void open_image(std::size_t index, const std::string& bytes, ImageHashes hashes,
+                const PreprocessorConfig* config, EncodedImage& image) {
+  {
+    const StageTimer timer(image.decode_ms);
+    image.rgb = decode_image(index, bytes);
+    image.width = image.rgb.width;
+    image.height = image.rgb.height;
+    if (hashes == ImageHashes::kCompute) image.rgb_sha256 = rgb_sha256(image.rgb);
+  }
+  if (config == nullptr) return;
+  const StageTimer timer(image.cut_ms);
+  try {
+    image.patches = preprocess_image(std::exchange(image.rgb, {}), *config);
+  } catch (const Error& error) {
+    image.uncuttable = error;
+  }
 }
 
 }  // namespace
@@ -57,52 +53,61 @@ void ImageCache::keep(const EncodedImagePtr& image) {
   }
 }
 
-std::vector<EncodedImagePtr> open_images(const Request& request, std::vector<std::string> files,
-                                         ImageHashes hashes, ImageCache& cache) {
-  struct Undecoded {
-    std::size_t index;
-    std::string bytes;
-    EncodedImage* image;
-  };
+std::size_t OpeningImages::n_new() const {
+  return static_cast<std::size_t>(
+      std::count_if(images.begin(), images.end(), [](const Image& image) { return image.is_new; }));
+}
+
+OpeningImages start_images(const Request& request, std::vector<std::string> files,
+                           ImageHashes hashes, const PreprocessorConfig* config,
+                           ImageCache& cache) {
   const std::size_t n_own = request.image_count(files.size());
-  std::vector<EncodedImagePtr> images;
-  std::vector<Undecoded> undecoded;
-  std::optional<Error>
-      refused;  // for its envelope; what is wrong with an earlier image comes first
+  OpeningImages opening;
   for (std::size_t i = 0; i < n_own + files.size(); ++i) {
     std::string bytes;
     try {
       bytes = i < n_own ? decode_envelope(i, request.image(i)) : std::move(files[i - n_own]);
     } catch (const Error& error) {
-      refused = error;
+      opening.refused = error;
       break;
     }
     const std::string file_sha256 = sha256_hex(bytes);
     EncodedImagePtr image = cache.find(file_sha256);
-    if (image == nullptr) {
-      image = std::make_shared<EncodedImage>();
-      image->file_sha256 = file_sha256;
-      cache.add(image);
-      undecoded.push_back({i, std::move(bytes), image.get()});
+    if (image != nullptr) {
+      opening.images.push_back({std::move(image), std::move(bytes), false});
+      continue;
     }
-    images.push_back(std::move(image));
+    image = std::make_shared<EncodedImage>();
+    image->file_sha256 = file_sha256;
+    cache.add(image);
+    image->opening = std::async(std::launch::async, [i, bytes = std::move(bytes), hashes, config,
+                                                     image = image.get()] {
+                       open_image(i, bytes, hashes, config, *image);
+                     }).share();
+    opening.images.push_back({std::move(image), {}, true});
   }
-  at_once(undecoded.size(), [&](std::size_t i) {
-    decode(undecoded[i].index, undecoded[i].bytes, hashes, *undecoded[i].image);
-  });
-  if (refused) throw *refused;
-  return images;
+  return opening;
 }
 
-void cut_images(std::span<const EncodedImagePtr> images, const PreprocessorConfig& config) {
-  std::vector<EncodedImage*> uncut;
-  for (const EncodedImagePtr& image : images) {
-    const bool seen = std::find(uncut.begin(), uncut.end(), image.get()) != uncut.end();
-    if (!image->is_cut() && !seen) uncut.push_back(image.get());
+std::vector<EncodedImagePtr> finish_images(const OpeningImages& opening, StageTimes& times) {
+  std::vector<EncodedImagePtr> images;
+  for (std::size_t i = 0; i < opening.images.size(); ++i) {
+    const auto& [image, bytes, is_new] = opening.images[i];
+    try {
+      if (image->opening.valid()) image->opening.get();
+    } catch (const Error&) {
+      if (!is_new) decode_image(i, bytes);  // it has another number here
+      throw;
+    }
+    image->opening = {};  // and the bytes of its file
+    if (is_new) {
+      times[Stage::kImageDecode] += image->decode_ms;
+      times[Stage::kImagePreprocess] += image->cut_ms;
+    }
+    images.push_back(image);
   }
-  at_once(uncut.size(), [&](std::size_t i) {
-    uncut[i]->patches = preprocess_image(std::exchange(uncut[i]->rgb, {}), config);
-  });
+  if (opening.refused) throw *opening.refused;
+  return images;
 }
 
 }  // namespace jemm

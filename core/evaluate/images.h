@@ -4,37 +4,46 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "contract/request.h"
 #include "engine/engine.h"
+#include "engine/timings.h"
 #include "image/patches.h"
 #include "image/size.h"
 
 namespace jemm {
 
-/// An image, shared by all that show it.
+/// An image, shared by all that show it. `rows` are an engine's (PassRunner) as long as patches
+/// have values; everything else is for the thread that opens images.
 struct EncodedImage {
   std::string file_sha256;  ///< of the image file's bytes
   std::int64_t width = 0;
   std::int64_t height = 0;
-  std::string rgb_sha256;  ///< of the decoded bytes; empty unless asked for
-  Rgb rgb;                 ///< empty once cut
-  Patches patches;         ///< grid 0 until cut; no values once `rows` are there
-  VisionRowsPtr rows;      ///< what the engine has made of it, once it has
+  std::string rgb_sha256;           ///< of the decoded bytes; empty unless asked for
+  Rgb rgb;                          ///< empty once cut
+  Patches patches;                  ///< grid 0 until cut; no values once it is looked at
+  VisionRowsPtr rows;               ///< what the engine has made of it, once it has
+  std::optional<Error> uncuttable;  ///< set: why it has no patches
+  double decode_ms = 0, cut_ms = 0;
+  /// A thread that fills in all of the above but `rows` and the file's hash; afterwards none.
+  std::shared_future<void> opening;  // the last member: the thread ends before they go
 
   bool is_cut() const { return patches.grid_thw[0] != 0; }
+  bool is_looked_at() const { return is_cut() && patches.values.empty(); }
   std::size_t n_tokens() const {
     return static_cast<std::size_t>(patches.grid_thw[1] / kMergeSize * patches.grid_thw[2] /
                                     kMergeSize);
   }
   std::size_t n_bytes() const {
     return rgb.pixels.size() + patches.values.size() * sizeof(float) +
-           (rows == nullptr ? 0 : rows->size_bytes());
+           (is_looked_at() ? rows->size_bytes() : 0);
   }
 };
 using EncodedImagePtr = std::shared_ptr<EncodedImage>;
@@ -62,14 +71,27 @@ class ImageCache {
 
 enum class ImageHashes { kSkip, kCompute };
 
-/// The images of a request, then those of `files` (the bytes of image files). New ones are decoded,
-/// several at a time; the others come from the cache. Throws Error::request as the reference does:
-/// for the number of images, then for the first image that it would have refused.
-std::vector<EncodedImagePtr> open_images(const Request& request, std::vector<std::string> files,
-                                         ImageHashes hashes, ImageCache& cache);
+/// The images of a request while threads open them.
+struct OpeningImages {
+  struct Image {
+    EncodedImagePtr image;
+    std::string bytes;    ///< of the file, if the image is not new: for a refusal of its own
+    bool is_new = false;  ///< not of the cache: it was this request that had it opened
+  };
+  std::vector<Image> images;
+  std::optional<Error> refused;  ///< for the envelope of the next image; those before come first
 
-/// Cuts what is not cut yet into patches, several at a time. Throws Error::request for the aspect
-/// ratio.
-void cut_images(std::span<const EncodedImagePtr> images, const PreprocessorConfig& config);
+  std::size_t n_new() const;
+};
+
+/// Finds the images of a request, then those of `files` (the bytes of image files), in the cache;
+/// each new one is decoded and, when `config` is given, cut into patches on a thread of its own.
+/// Throws Error::request as the reference does for the number of images.
+OpeningImages start_images(const Request& request, std::vector<std::string> files,
+                           ImageHashes hashes, const PreprocessorConfig* config, ImageCache& cache);
+
+/// The images, when they are there. Throws Error::request as the reference does for the first image
+/// that it would have refused. Adds to `times` what those that were new have taken.
+std::vector<EncodedImagePtr> finish_images(const OpeningImages& opening, StageTimes& times);
 
 }  // namespace jemm

@@ -1,4 +1,4 @@
-// The evaluator's passes: planning what waits, running it, checking what reuse has done.
+// The evaluator's passes: planning what waits, handing it to the engine, taking it back.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,12 +8,6 @@
 
 namespace jemm {
 
-std::size_t Evaluator::Pending::n_image_rows() const {
-  std::size_t n = 0;
-  for (const EncodedImagePtr& image : images) n += image->n_tokens();
-  return n;
-}
-
 Evaluator::Window Evaluator::plan_window(Extent extent) {
   StageTimes times;
   Window window;
@@ -21,10 +15,10 @@ Evaluator::Window Evaluator::plan_window(Extent extent) {
     const StageTimer total(times.total_ms);
     const StageTimer timer(times[Stage::kPlan]);
     std::vector<PromptRows> prompts;
-    for (const Pending& pending : pending_) prompts.push_back(pending.rows());
+    for (const PendingPtr& pending : pending_) prompts.push_back(pending->rows());
     const OrderedPrompts ordered = order_prompts(prompts, options_.reuse);
     for (const std::size_t i : ordered.prompts) {
-      window.questions.push_back(&pending_[i]);
+      window.questions.push_back(pending_[i]);
       window.prompts.push_back(prompts[i]);
     }
     window.plan = plan_reuse(ordered.order, options_.profile,
@@ -32,169 +26,139 @@ Evaluator::Window Evaluator::plan_window(Extent extent) {
                               .max_segments = options_.max_segments,
                               .more_to_come = extent == Extent::kAllButLastPass});
   }
-  Shares shares;
-  for (const Pending& pending : pending_) shares.emplace_back(pending.request, pending.n_rows());
+  TimeShares shares;
+  for (const PendingPtr& pending : pending_) {
+    shares.emplace_back(&pending->request->result.times, pending->n_rows());
+  }
   share_time(times, shares);
   return window;
 }
 
-/// Runs what waits, or all but the last pass of it, which more questions may still fill.
+/// Has the engine compute what waits, or all but the last pass of it, which more questions may
+/// still fill.
 void Evaluator::run_window(Extent extent) {
   if (pending_.empty() || is_stopped_) return;
   const Window window = plan_window(extent);
   const std::vector<PlannedPass>& passes = window.plan.passes;
-  const std::size_t n_passes = passes.size() - (extent == Extent::kAll ? 0 : 1);
+  const std::size_t n_passes = passes.size() - (extent == Extent::kAllButLastPass ? 1 : 0);
   std::vector<std::int64_t> n_rows;
   std::vector<std::uint64_t> requests;
-  for (const Pending* pending : window.questions) {
+  for (const PendingPtr& pending : window.questions) {
     n_rows.push_back(static_cast<std::int64_t>(pending->n_rows()));
     requests.push_back(pending->request->number);
   }
   for (std::size_t i = 0; i < n_passes; ++i) {
     if (i > 0 && options_.stop && options_.stop()) {
       is_stopped_ = true;
-      return;
+      break;
     }
-    run_pass(window, passes[i]);
-    deliver();
+    launch(window, passes[i], extent);
   }
-  summary_.add(window.plan, n_passes, n_rows, requests);
+  if (!is_stopped_) summary_.add(window.plan, n_passes, n_rows, requests);
   if (n_passes < passes.size()) {
-    for (const PlannedRead& read : passes.back().reads) window[read].n_new_rows = read.n_computed;
+    for (const PlannedRead& read : passes.back().reads) window[read]->n_new_rows = read.n_computed;
   }
-  release_done();
+  release_launched();
   plan_again_at_ = n_passes == 0 ? 2 * pending_.size() : 0;
 }
 
-/// Forgets the questions that are done.
-void Evaluator::release_done() {
-  std::erase_if(pending_, [](const Pending& pending) { return pending.is_done; });
+void Evaluator::release_launched() {
+  std::erase_if(pending_, [](const PendingPtr& pending) { return pending->is_launched; });
   pending_rows_ = 0;
-  pending_memory_ = {};
-  for (const Pending& pending : pending_) {
-    pending_rows_ += pending.n_new_rows;
-    pending_memory_.add(pending.n_bytes(), pending.images);
-  }
+  for (const PendingPtr& pending : pending_) pending_rows_ += pending->n_new_rows;
 }
 
-void Evaluator::run_pass(const Window& window, const PlannedPass& pass) {
-  try {
-    answer_pass(window, pass);
-  } catch (const OutOfMemory& error) {
-    run_apart(window, pass, error);
-  }
-}
-
-/// A pass was too large for the engine: its questions are tried one by one, and a request whose
-/// question is too large alone fails alone.
-void Evaluator::run_apart(const Window& window, const PlannedPass& pass, const OutOfMemory& error) {
-  if (pass.reads.size() == 1) {
-    Pending& question = window[pass.reads.front()];
-    question.is_done = true;
-    --question.request->n_pending;
-    question.request->result.error = Error::request("OutOfMemoryError", error.what());
-    return;
-  }
+/// Hands a pass to the engine. While it is computed and the next one is prepared, the one before
+/// the last is answered.
+void Evaluator::launch(const Window& window, const PlannedPass& pass, Extent extent) {
+  constexpr std::size_t kMostLaunched = 2;  // one runs, one waits
+  Launched& launched = launched_.emplace_back();
+  PassJob& job = launched.job;
   for (const PlannedRead& read : pass.reads) {
-    run_pass(window, whole_pass(read.sequence, static_cast<std::int64_t>(window[read].n_rows())));
+    const PendingPtr& pending = window[read];
+    pending->is_launched = true;
+    launched.questions.push_back(pending);
+    job.questions.push_back({.rows = pending->rows(),
+                             .n_computed = read.n_computed,
+                             .is_audited = pending->request->audit == Audit::kYes});
   }
-}
-
-void Evaluator::answer_pass(const Window& window, const PlannedPass& pass) {
-  run_vision(window, pass);
-  StageTimes times;
-  const std::vector<LabelLogits> logits = run_text(window, pass, times);
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const PlannedRead& read = pass.reads[i];
-    if (window[read].request->audit == Audit::kYes) audit(window, read, logits[i]);
-  }
-  Shares shares;
-  for (const PlannedRead& read : pass.reads) {
-    InFlight* request = window[read].request;
-    const auto n_computed = static_cast<std::size_t>(read.n_computed);
-    request->result.rows_computed += n_computed;
-    shares.emplace_back(request, n_computed);
-  }
-  share_time(times, shares);
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    finish_question(window[pass.reads[i]], logits[i]);
-  }
-}
-
-/// Has the engine make rows of the images that have none; their patches are then let go.
-void Evaluator::run_vision(const Window& window, const PlannedPass& pass) {
-  std::vector<EncodedImagePtr> images;
-  Shares shares;
-  for (const PlannedRead& read : pass.reads) {
-    const Pending& question = window[read];
-    shares.emplace_back(question.request, question.n_image_rows());
-    for (const EncodedImagePtr& image : question.images) {
-      if (image->rows == nullptr) images.push_back(image);
-    }
-  }
-  if (images.empty()) return;
-  std::sort(images.begin(), images.end());
-  images.erase(std::unique(images.begin(), images.end()), images.end());
   StageTimes times;
   {
     const StageTimer total(times.total_ms);
-    std::vector<ImagePatches> patches;
-    for (const EncodedImagePtr& image : images) {
-      patches.push_back({image->patches.grid_thw, image->patches.values});
-    }
-    const std::vector<VisionRowsPtr> rows = engine_.vision(patches, times);
-    for (std::size_t i = 0; i < images.size(); ++i) {
-      images[i]->rows = rows[i];
-      std::exchange(images[i]->patches.values, {});
-      images_.keep(images[i]);
-    }
+    const StageTimer timer(times[Stage::kPlan]);
+    job.packed = pack_pass(pass, window.prompts);
+  }
+  TimeShares shares;
+  for (PassQuestion& question : job.questions) {
+    shares.emplace_back(&question.times, static_cast<std::size_t>(question.n_computed));
   }
   share_time(times, shares);
-}
-
-std::vector<LabelLogits> Evaluator::run_text(const Window& window, const PlannedPass& pass,
-                                             StageTimes& times) {
-  const StageTimer total(times.total_ms);
-  PackedPass packed;
   {
-    const StageTimer timer(times[Stage::kPlan]);
-    packed = pack_pass(pass, window.prompts);
+    const StageTimer timer(waited_ms_);
+    if (extent == Extent::kRest && launched_.size() == 1 && &pass == &window.plan.passes.back()) {
+      run_pass(engine_, job);  // here: there is nothing else to do meanwhile
+    } else {
+      runner_.submit(job);
+    }
   }
-  return engine_.forward(packed.forest, packed.images, times);
+  if (launched_.size() > kMostLaunched) collect();
 }
 
-/// Every request gets its share of the time.
-void Evaluator::share_time(const StageTimes& times, const Shares& shares) {
-  std::size_t n_all = 0;
-  for (const auto& [request, n] : shares) n_all += n;
-  for (const auto& [request, n] : shares) {
-    const double share = static_cast<double>(n) / static_cast<double>(n_all);
-    StageTimes& own = request->result.times;
-    for (std::size_t i = 0; i < kStages; ++i) own.stage_ms[i] += share * times.stage_ms[i];
-    own.total_ms += share * times.total_ms;
+/// Answers the questions of the oldest pass that the engine was given, and hands over the requests
+/// that are done.
+void Evaluator::collect() {
+  {
+    const StageTimer timer(waited_ms_);
+    runner_.wait(launched_.front().job);
   }
+  const Launched launched = std::move(launched_.front());
+  launched_.pop_front();
+  const PassJob& job = launched.job;
+  if (job.error) {
+    is_stopped_ = true;
+    std::rethrow_exception(job.error);
+  }
+  for (const EncodedImagePtr& image : job.looked_at) {
+    std::exchange(image->patches.values, {});
+    held_.update(*image);
+    images_.keep(image);
+  }
+  for (std::size_t i = 0; i < job.questions.size(); ++i) {
+    Pending& pending = *launched.questions[i];
+    held_.remove(pending.n_bytes(), pending.images);
+    finish_question(pending, job.questions[i]);
+  }
+  deliver();
+}
+
+void Evaluator::finish_question(Pending& pending, const PassQuestion& computed) {
+  RequestResult& result = pending.request->result;
+  --pending.request->n_pending;
+  result.times.add(computed.times);
+  if (computed.too_large) {
+    if (!result.error) result.error = Error::request("OutOfMemoryError", *computed.too_large);
+    return;
+  }
+  result.rows_computed += static_cast<std::size_t>(computed.n_computed);
+  if (computed.alone) add_audit(pending, computed);
+  add_answer(pending, computed.logits);
 }
 
 double Evaluator::temperature(const Pending& pending) const {
   return pending.images.empty() ? decision_.temperature : decision_.mm_temperature;
 }
 
-/// Computes the question alone and whole; the time is nobody's.
-void Evaluator::audit(const Window& window, const PlannedRead& read, const LabelLogits& logits) {
-  const Pending& question = window[read];
-  StageTimes times;
-  const LabelLogits whole =
-      run_text(window, whole_pass(read.sequence, static_cast<std::int64_t>(question.n_rows())),
-               times)
-          .front();
-  std::optional<ReuseAudit>& audit = question.request->result.audit;
+/// Compares what a question got among others with what it got alone and whole.
+void Evaluator::add_audit(Pending& pending, const PassQuestion& computed) {
+  std::optional<ReuseAudit>& audit = pending.request->result.audit;
   if (!audit) audit.emplace();
-  if (std::memcmp(whole.data(), logits.data(), sizeof whole) == 0) return;
+  const LabelLogits &logits = computed.logits, &alone = *computed.alone;
+  if (std::memcmp(alone.data(), logits.data(), sizeof alone) == 0) return;
   audit->equal_bits = false;
-  const std::size_t n = question.encoded.question.candidates.size();
+  const std::size_t n = pending.encoded.question.candidates.size();
   try {
-    const auto a = calibrate({logits.data(), n}, temperature(question));
-    const auto b = calibrate({whole.data(), n}, temperature(question));
+    const auto a = calibrate({logits.data(), n}, temperature(pending));
+    const auto b = calibrate({alone.data(), n}, temperature(pending));
     for (std::size_t i = 0; i < n; ++i) {
       audit->difference = std::max(audit->difference, std::abs(a[i] - b[i]));
     }
@@ -203,12 +167,10 @@ void Evaluator::audit(const Window& window, const PlannedRead& read, const Label
   }
 }
 
-void Evaluator::finish_question(Pending& pending, const LabelLogits& logits) {
+void Evaluator::add_answer(Pending& pending, const LabelLogits& logits) {
   RequestResult& result = pending.request->result;
   const StageTimer total(result.times.total_ms);
   const StageTimer timer(result.times[Stage::kCalibrate]);
-  pending.is_done = true;
-  --pending.request->n_pending;
   const Question& question = pending.encoded.question;
   const std::span<const float> used(logits.data(), question.candidates.size());
   try {

@@ -137,7 +137,7 @@ void add_images(const PromptRows& prompt, std::int64_t begin, std::int64_t end,
     if (from >= to) continue;
     const auto [at, is_new] =
         known.try_emplace(prompt.images[i].get(), static_cast<std::int32_t>(packed.images.size()));
-    if (is_new) packed.images.push_back(prompt.images[i]->rows);
+    if (is_new) packed.images.push_back(prompt.images[i]);
     packed.forest.image_rows.push_back({.image = at->second,
                                         .image_row = from - image_begin,
                                         .row_begin = row_begin + from - begin,

@@ -50,11 +50,11 @@ OrderedPrompts order_prompts(std::span<const PromptRows> prompts, PrefixReuse re
 /// A forest and the images that it refers to.
 struct PackedPass {
   Forest forest;
-  std::vector<VisionRowsPtr> images;
+  std::vector<EncodedImagePtr> images;
 };
 
 /// Packs the planned rows; the forest's reads are those of the pass. A split may stand within an
-/// image. `prompts[i]`: sequence i; their images have rows.
+/// image. `prompts[i]`: sequence i; their images are cut.
 PackedPass pack_pass(const PlannedPass& pass, std::span<const PromptRows> prompts);
 
 }  // namespace jemm

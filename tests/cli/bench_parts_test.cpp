@@ -171,6 +171,27 @@ TEST_CASE("engine, stages and total of a run; what was computed") {
   CHECK(outputs[1].probabilities[0] == doctest::Approx(0.731059));
 }
 
+TEST_CASE("what is prepared while the engine computes is overlap") {
+  const Pair pair;
+  std::string order;
+  FakeEngine engine(order, 'A', 60);
+  const std::vector<BenchRequest> requests(
+      3, {.id = "1",
+          .body = make_body(pair.encoder, {.n_tokens = 8000, .n_questions = 64}),
+          .image_files = {},
+          .error = {}});
+  RequestSubject subject(pair.encoder, engine, pair.decision, {.batch_tokens = 64 * 8000},
+                         requests);
+  Outputs outputs;
+  const RunSample sample = subject.run(outputs);
+  CHECK(order == "AAA");
+  // Two of three requests are read while a pass is computed.
+  CHECK(sample.overlap_ms > sample.stages[Stage::kTokenize] / 4);
+  CHECK(sample.overlap_ms < sample.engine_ms);
+  CHECK(sample.total_ms >= sample.engine_ms);
+  CHECK(std::abs(sample.other_ms()) < 0.05 * sample.total_ms);
+}
+
 TEST_CASE("a pass for which memory ran out is not counted beside those in its place") {
   Pair pair;
   pair.a.most_rows = 120;

@@ -155,6 +155,11 @@ TEST_CASE("stages and the rest add up to the total") {
   CHECK(means.stages[Stage::kText] == doctest::Approx(39.6));
   CHECK(means.other_ms == doctest::Approx(0.4));
   CHECK(idle_share(series[0]) == doctest::Approx(0.5));
+
+  RunSample at_once = series[0].samples[0];
+  at_once.stages[Stage::kParse] += 5;
+  at_once.overlap_ms = 5;
+  CHECK(at_once.other_ms() == doctest::Approx(0.4));
 }
 
 }  // namespace jemm

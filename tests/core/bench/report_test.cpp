@@ -90,6 +90,15 @@ TEST_CASE("every doubt has its cause") {
   CHECK(doubt(report) == "100 tokens, precision=fp32: 2.5 % of the time is in no stage");
 
   report = sample_report();
+  for (RunSample& sample : report.results[0].modes[0].samples) {
+    sample.stages[Stage::kTokenize] += 2;
+    sample.overlap_ms = 2;
+  }
+  CHECK(doubts(report).empty());
+  for (RunSample& sample : report.results[0].modes[0].samples) sample.overlap_ms = 1.5;
+  CHECK(doubt(report) == "100 tokens, precision=fp32: -2.5 % of the time is in no stage");
+
+  report = sample_report();
   for (int i = 0; i < 3; ++i) {
     report.results[0].modes[0].samples[i].gpu->throttle_reasons = i == 0 ? 0x04 : 0x40;
   }
@@ -109,11 +118,23 @@ TEST_CASE("the text has times, stages, the floor and the speed-up") {
              "Some GPU, driver 580.1; at the end SM 1900 of 1980 MHz, memory 3200 MHz, 40 C, 500 "
              "W, 50.0 GB in use\n"));
   CHECK(says(text, "100 tokens precision=bf16 12 10.00 10.00 10.00 - 7.500 99.00 100 100 10000"));
+  CHECK_FALSE(says(text, "overlap"));
   CHECK(says(text, " 2.50\n"));  // 7.5 ms of engine over a floor of 3
   CHECK(says(text,
              "100 tokens: precision=bf16 against precision=fp32: 2.000 (2.000 to 2.000) times "
              "as fast"));
   CHECK_FALSE(says(text, "doubtful"));
+}
+
+TEST_CASE("stages that took place at once are told apart, and a row adds up") {
+  BenchReport report = sample_report();
+  for (RunSample& sample : report.results[0].modes[0].samples) {
+    sample.stages[Stage::kTokenize] += 2;
+    sample.overlap_ms = 2;
+  }
+  const std::string text = one_spaced(bench_text(report));
+  CHECK(says(text, "tokenize text other overlap total\n"));
+  CHECK(says(text, "100 tokens precision=fp32 7.000 15.00 0.000 -2.000 20.00\n"));
 }
 
 TEST_CASE("a speed-up that may be chance says so") {
@@ -196,6 +217,7 @@ TEST_CASE("a sample is a line of JSON") {
   const auto json = nlohmann::json::parse(line);
   CHECK(json["run"] == "warmup");
   CHECK(json["stages_ms"]["text"] == 15);
+  CHECK(json["overlap_ms"] == 0);
   CHECK(json["gpu"]["sm_mhz"] == 1900);
 }
 

@@ -71,7 +71,9 @@ struct Machine {
 
   std::vector<LabelLogits> run(const PlannedPass& pass, std::span<const PromptRows> prompts) const {
     const PackedPass packed = pack_pass(pass, prompts);
-    return test::forward(*engine, packed.forest, nullptr, packed.images);
+    std::vector<VisionRowsPtr> images;
+    for (const EncodedImagePtr& image : packed.images) images.push_back(image->rows);
+    return test::forward(*engine, packed.forest, nullptr, images);
   }
 
   LabelLogits alone(const Prompt& prompt) const {
