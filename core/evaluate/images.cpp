@@ -80,10 +80,13 @@ OpeningImages start_images(const Request& request, std::vector<std::string> file
     image = std::make_shared<EncodedImage>();
     image->file_sha256 = file_sha256;
     cache.add(image);
-    image->opening = std::async(std::launch::async, [i, bytes = std::move(bytes), hashes, config,
-                                                     image = image.get()] {
-                       open_image(i, bytes, hashes, config, *image);
-                     }).share();
+    image->opening = std::make_shared<ImageOpening>(
+        [i, bytes = std::move(bytes), hashes, config, image = image.get()] {
+          open_image(i, bytes, hashes, config, *image);
+        });
+    image->thread = std::async(std::launch::async, [work = image->opening]() mutable {
+      std::exchange(work, nullptr)->run();  // the bytes go when nobody needs them
+    });
     opening.images.push_back({std::move(image), {}, true});
   }
   return opening;
@@ -94,12 +97,12 @@ std::vector<EncodedImagePtr> finish_images(const OpeningImages& opening, StageTi
   for (std::size_t i = 0; i < opening.images.size(); ++i) {
     const auto& [image, bytes, is_new] = opening.images[i];
     try {
-      if (image->opening.valid()) image->opening.get();
+      if (image->opening != nullptr) image->opening->wait();
     } catch (const Error&) {
       if (!is_new) decode_image(i, bytes);  // it has another number here
       throw;
     }
-    image->opening = {};  // and the bytes of its file
+    image->opening = nullptr;  // and the bytes of its file
     if (is_new) {
       times[Stage::kImageDecode] += image->decode_ms;
       times[Stage::kImagePreprocess] += image->cut_ms;

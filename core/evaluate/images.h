@@ -1,14 +1,17 @@
 // The images of a request: from its text to patches and on to an engine's rows, each done once.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,6 +22,27 @@
 #include "image/size.h"
 
 namespace jemm {
+
+/// The decoding and cutting of an image, by a thread or by whoever needs the image before that
+/// thread has begun: waking a thread can take longer than a small image.
+class ImageOpening {
+ public:
+  explicit ImageOpening(std::function<void()> work) : work_(std::move(work)) {}
+  /// Does it, or leaves it to who does it already.
+  void run() {
+    if (!is_taken_.test_and_set()) work_();
+  }
+  /// Returns when it is done; throws what it threw.
+  void wait() {
+    run();
+    done_.get();
+  }
+
+ private:
+  std::packaged_task<void()> work_;
+  std::shared_future<void> done_ = work_.get_future().share();
+  std::atomic_flag is_taken_;
+};
 
 /// An image, shared by all that show it. `rows` are an engine's (PassRunner) as long as patches
 /// have values; everything else is for the thread that opens images.
@@ -32,8 +56,9 @@ struct EncodedImage {
   VisionRowsPtr rows;               ///< what the engine has made of it, once it has
   std::optional<Error> uncuttable;  ///< set: why it has no patches
   double decode_ms = 0, cut_ms = 0;
-  /// A thread that fills in all of the above but `rows` and the file's hash; afterwards none.
-  std::shared_future<void> opening;  // the last member: the thread ends before they go
+  /// Fills in all of the above but `rows` and the file's hash; null afterwards.
+  std::shared_ptr<ImageOpening> opening;
+  std::future<void> thread;  ///< of the opening; the last member, so that it ends before they go
 
   bool is_cut() const { return patches.grid_thw[0] != 0; }
   bool is_looked_at() const { return is_cut() && patches.values.empty(); }
