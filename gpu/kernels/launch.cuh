@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 
 #include "gpu/cuda.h"
-#include "gpu/kernels/stream.h"
+#include "gpu/kernels/kernels.h"
 
 namespace jemm::gpu {
 
@@ -21,6 +21,23 @@ namespace jemm::gpu {
 __device__ inline void wait_for_work_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Asks for memory to be brought into the second-level cache; the blocks of a kernel of threads in
+/// x share it, and each thread asks for few pieces far apart. Before wait_for_work_before(), as
+/// weights are: then it runs beside the end of the kernel before.
+__device__ inline void read_ahead(const ReadAhead& ahead) {
+#if __CUDA_ARCH__ >= 900
+  constexpr std::int64_t kPiece = 4096;
+  const std::int64_t n_blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
+  const auto* data = static_cast<const char*>(ahead.data);
+  for (std::int64_t at = (threadIdx.x * n_blocks + block) * kPiece; at < ahead.n_bytes;
+       at += blockDim.x * n_blocks * kPiece) {
+    asm volatile(
+        "cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(data + at)),
+        "r"(static_cast<std::uint32_t>(min(kPiece, ahead.n_bytes - at))));
+  }
 #endif
 }
 

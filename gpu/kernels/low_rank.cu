@@ -195,6 +195,7 @@ struct Shares {
 template <int kSteps, bool kActivates>
 __global__ void __launch_bounds__(kThreads, resident(kSteps))
     matrix_kernel(LowRank<bf16> update, Target<bf16> target, Shares shares) {
+  read_ahead(update.ahead);
   const int block = static_cast<int>(blockIdx.x), warp = static_cast<int>(threadIdx.x) / 32;
   int piece = block * shares.n_each + min(block, shares.n_longer);
   int n_left = shares.n_each + (block < shares.n_longer ? 1 : 0);

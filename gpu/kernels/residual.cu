@@ -306,6 +306,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.y);
   if (thread == 0) all.init();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  read_ahead(update.ahead);
 
   const int first = block * kBlockColumns + thread / 32 * kGroups * kGroupColumns + 4 * Lane().g;
   TwoRows<true, bf16, Out> two(target);
