@@ -17,6 +17,11 @@ namespace {
 // Above this, the device is busy for so long that launches hide behind its work.
 constexpr std::int64_t kMostGraphRows = 1024;
 
+// Up to this, products wait for their weights. Much of the time between two products is enough to
+// bring the first of the next one's weights into the cache, where they leave room for activations.
+constexpr std::int64_t kMostAheadRows = 192;
+constexpr std::int64_t kAheadBytes = 16 << 20;
+
 // A named range for profilers.
 class Range {
  public:
@@ -128,12 +133,18 @@ float* TextForward<T>::embed(const DevicePass& pass) {
   return x_.data();
 }
 
-// y [rows, group.width] = x w^T: the outputs, and the low-rank inputs of their updates.
+// y [rows, group.width] = x w^T: the outputs, and the low-rank inputs of their updates. `next`, if
+// any: the product behind it, whose weights are wanted while the update is added.
 template <typename T>
 LowRank<T> TextForward<T>::multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x,
-                                    T* y) {
+                                    T* y, const LinearGroup<T>* next) {
   gemms_.run(product_of(group), n_rows, x, group.w.data(), nullptr, y, stream_);
-  return group.update(y);
+  LowRank<T> update = group.update(y);
+  if (next != nullptr && n_rows <= kMostAheadRows) {
+    const auto n_bytes = next->width * next->n_in * static_cast<std::int64_t>(sizeof(T));
+    update.ahead = {.data = next->w.data(), .n_bytes = std::min(n_bytes, kAheadBytes) / 16 * 16};
+  }
+  return update;
 }
 
 template <typename T>
@@ -175,14 +186,16 @@ void TextForward<T>::enqueue(const DevicePass& pass, const Observe& observe) {
       mixed = read_mixed_.data();
       n_rows = pass.n_reads;
     }
-    const LowRank<T> out = multiply(layer.out, n_rows, mixed, update_.data());
+    const LowRank<T> out = multiply(layer.out, n_rows, mixed, update_.data(), &layer.gate_up);
     add_residual(out, update_.data(), n_rows, width, layer.post_norm.data(), eps_, x,
                  normed_.data(), stream);
 
-    const LowRank<T> gate_up = multiply(layer.gate_up, n_rows, normed_.data(), gate_up_.data());
+    const LowRank<T> gate_up =
+        multiply(layer.gate_up, n_rows, normed_.data(), gate_up_.data(), &layer.down);
     silu_multiply(gate_up, gate_up_.data(), n_rows, config_.intermediate_size, activated_.data(),
                   stream);
-    const LowRank<T> down = multiply(layer.down, n_rows, activated_.data(), update_.data());
+    const LowRank<T> down = multiply(layer.down, n_rows, activated_.data(), update_.data(),
+                                     last ? nullptr : &weights_.layers[i + 1].in);
     if (last) {
       add_residual(down, update_.data(), n_rows, width, weights_.final_norm.data(), eps_, x,
                    final_.data(), stream);
@@ -202,7 +215,7 @@ void TextForward<T>::delta_net(const LayerWeights<T>& layer, const DeltaNetWeigh
   const StreamHandle stream = stream_.get();
   const std::int64_t stride = layer.in.width;
   T* projected = projected_.data();
-  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
+  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected, &layer.out);
   add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
   const T* z = projected + layer.in.begin(1);
   const T* b = projected + layer.in.begin(2);
@@ -253,7 +266,7 @@ void TextForward<T>::attend(const LayerWeights<T>& layer, const AttentionWeights
   const std::int64_t query_width = config_.n_heads * config_.head_dim;
   const std::int64_t kv_width = config_.n_kv_heads * config_.head_dim;
   T* projected = projected_.data();
-  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected);
+  const LowRank<T> update = multiply(layer.in, pass.n_rows, normed_.data(), projected, &layer.out);
   add_low_rank(update, pass.n_rows, layer.in.n_out, projected, stream);
   T* q = heads_.data();
   T* k = q + pass.n_rows * query_width;

@@ -42,7 +42,8 @@ class TextForward {
   void reserve(const DevicePass& pass);
   void enqueue(const DevicePass& pass, const Observe& observe);
   static Product product_of(const LinearGroup<T>& group);
-  LowRank<T> multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x, T* y);
+  LowRank<T> multiply(const LinearGroup<T>& group, std::int64_t n_rows, const T* x, T* y,
+                      const LinearGroup<T>* next);
   void delta_net(const LayerWeights<T>& layer, const DeltaNetWeights<T>& mixer,
                  const DevicePass& pass);
   void attend(const LayerWeights<T>& layer, const AttentionWeights<T>& mixer,

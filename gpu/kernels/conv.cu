@@ -10,6 +10,7 @@
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
+#include "gpu/kernels/launch.cuh"
 
 namespace jemm::gpu {
 namespace {
@@ -102,23 +103,9 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
   x += begin;
   y += begin;
 
-  // The strip's rows behind those before it, which are mostly what its first rows see.
-  Pack<T, kConvEach> inputs[kBefore + kConvRows];
-#pragma unroll
-  for (int r = 0; r < kBefore + kConvRows; ++r) {
-    const std::int64_t row = strip.row0 + min(r - kBefore, strip.n - 1);
-    inputs[r] = channels.load(x + max(row, std::int64_t{0}) * args.x_stride);
-  }
-  // Bit r: row r - kBefore + 1 of the strip begins a run, or there is no such row.
-  const int n_before = args.width - 1, lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t asked = strip.row0 + min(lane - kBefore + 1, strip.n - 1);
-  const unsigned begins = __ballot_sync(
-      0xffffffffU,
-      asked < 1 || (n_before > 0 && args.previous[(asked + 1) * n_before - 1] != asked - 1));
-
-  // Taps and inputs before the row, oldest first; a narrower convolution lacks the oldest.
-  const int lacking = kBefore - n_before;
-  float taps[kMaxWidth][kConvEach], before[kBefore][kConvEach];
+  // Taps, and later inputs before the row, oldest first; a narrower convolution lacks the oldest.
+  const int n_before = args.width - 1, lacking = kBefore - n_before;
+  float taps[kMaxWidth][kConvEach];
 #pragma unroll
   for (int j = 0; j < kMaxWidth; ++j) {
     Pack<float, kConvEach> tap = {};
@@ -128,6 +115,23 @@ __global__ void __launch_bounds__(32 * kWarps) causal_conv_kernel(ConvArgs args,
 #pragma unroll
     for (int i = 0; i < kConvEach; ++i) taps[j][i] = tap.at[i];
   }
+  wait_for_work_before();
+
+  // The strip's rows behind those before it, which are mostly what its first rows see.
+  Pack<T, kConvEach> inputs[kBefore + kConvRows];
+#pragma unroll
+  for (int r = 0; r < kBefore + kConvRows; ++r) {
+    const std::int64_t row = strip.row0 + min(r - kBefore, strip.n - 1);
+    inputs[r] = channels.load(x + max(row, std::int64_t{0}) * args.x_stride);
+  }
+  // Bit r: row r - kBefore + 1 of the strip begins a run, or there is no such row.
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t asked = strip.row0 + min(lane - kBefore + 1, strip.n - 1);
+  const unsigned begins = __ballot_sync(
+      0xffffffffU,
+      asked < 1 || (n_before > 0 && args.previous[(asked + 1) * n_before - 1] != asked - 1));
+
+  float before[kBefore][kConvEach];
 #pragma unroll
   for (int j = 0; j < kBefore; ++j) {
 #pragma unroll
@@ -184,6 +188,8 @@ __global__ void __launch_bounds__(32 * kWarps)
   const Channels<kNormEach, kAligned> channels(width);
   constexpr int kAtOnce = 32 / channels.kLanes;  // rows
   const int own = static_cast<int>(threadIdx.x) % 32 / channels.kLanes;
+  const auto factors = channels.load(factor);
+  wait_for_work_before();
   Pack<T, kNormEach> values[kNormRows / kAtOnce], gates[kNormRows / kAtOnce];
 #pragma unroll
   for (int r = 0; r < kNormRows / kAtOnce; ++r) {
@@ -191,7 +197,6 @@ __global__ void __launch_bounds__(32 * kWarps)
     values[r] = channels.load(core + (row * n_heads + strip.head) * width);
     gates[r] = channels.load(z + row * z_stride + strip.head * width);
   }
-  const auto factors = channels.load(factor);
 #pragma unroll
   for (int r = 0; r < kNormRows / kAtOnce; ++r) {
     float v[kNormEach];
@@ -244,8 +249,7 @@ void causal_conv(const ConvArgs& args, const T* x, T* y, StreamHandle stream) {
           ? causal_conv_kernel<T, true>
           : causal_conv_kernel<T, false>;
   const dim3 grid = grid_of(args.n_rows, kConvRows, 2 * args.n_key_heads + args.n_value_heads);
-  kernel<<<grid, 32 * kWarps, 0, stream>>>(args, x, y);
-  check_launch("causal_conv");
+  launch("causal_conv", kernel, {.grid = grid, .n_threads = 32 * kWarps}, stream, args, x, y);
 }
 
 template <typename T>
@@ -257,9 +261,9 @@ void gated_norm(const T* core, const T* z, std::int64_t z_stride, const float* f
   const auto kernel = is_aligned({core, z, factor, y}, {z_stride, head_dim}, kNormEach)
                           ? gated_norm_kernel<T, true>
                           : gated_norm_kernel<T, false>;
-  kernel<<<grid_of(n_rows, kNormRows, n_heads), 32 * kWarps, 0, stream>>>(
-      core, z, z_stride, factor, eps, n_rows, n_heads, head_dim, y);
-  check_launch("gated_norm");
+  launch("gated_norm", kernel,
+         {.grid = grid_of(n_rows, kNormRows, n_heads), .n_threads = 32 * kWarps}, stream, core, z,
+         z_stride, factor, eps, n_rows, n_heads, head_dim, y);
 }
 
 #define JEMM_INSTANTIATE(T)                                                                     \

@@ -8,6 +8,7 @@
 // double. Work: up to 64 64 (6 Dk + 2 Dv) operations, blocks above the diagonal being left out; 48
 // KB read, 40 KB written.
 #include "gpu/kernels/delta_bf16.cuh"
+#include "gpu/kernels/launch.cuh"
 
 namespace jemm::gpu {
 namespace {
@@ -115,6 +116,7 @@ __global__ void __launch_bounds__(kThreads, 3)
     delta_prepare_kernel(DeltaArgs<bf16> args, const bf16* qkv, const bf16* a, const bf16* b) {
   extern __shared__ uint4 memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
+  wait_for_work_before();
   const DeltaChunk chunk = args.chunks[blockIdx.x];
   const int head = static_cast<int>(blockIdx.z * gridDim.y + blockIdx.y);
   const HeadPlace place(args, head, static_cast<int>(blockIdx.z));
@@ -238,8 +240,8 @@ void delta_prepare(const DeltaArgs<bf16>& args, std::int64_t n_chunks, const bf1
   const dim3 grid(static_cast<unsigned>(n_chunks),
                   static_cast<unsigned>(args.n_value_heads / args.n_key_heads),
                   static_cast<unsigned>(args.n_key_heads));
-  delta_prepare_kernel<<<grid, kThreads, kShared, stream>>>(args, qkv, a, b);
-  check_launch("delta_prepare");
+  launch("delta_prepare", delta_prepare_kernel,
+         {.grid = grid, .n_threads = kThreads, .n_shared = kShared}, stream, args, qkv, a, b);
 }
 
 }  // namespace jemm::gpu

@@ -8,6 +8,7 @@
 // 64 64 2 Dv operations a chunk and head on the matrix unit; bytes of a chunk and block 64 KB, from
 // the second-level cache. All sums and the state are FP32.
 #include "gpu/kernels/delta_bf16.cuh"
+#include "gpu/kernels/launch.cuh"
 
 namespace jemm::gpu {
 namespace {
@@ -158,6 +159,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     delta_scan_kernel(DeltaArgs<bf16> args, const DeltaRun* runs, const bf16* qkv, bf16* out) {
   extern __shared__ uint4 memory[];
   auto* stages = reinterpret_cast<Stage*>(memory);
+  wait_for_work_before();
   const DeltaRun run = runs[blockIdx.x];
   const DeltaChunk* chunks = args.chunks + run.first_chunk;
   const HeadPlace place(args, static_cast<int>(blockIdx.y));
@@ -209,8 +211,8 @@ void delta_scan(const DeltaArgs<bf16>& args, const DeltaRun* runs, std::int64_t 
   allow_shared(delta_scan_kernel, kShared, "delta_scan");
   const dim3 grid(static_cast<unsigned>(n_runs), static_cast<unsigned>(args.n_value_heads),
                   static_cast<unsigned>((args.value_dim + kSlice - 1) / kSlice));
-  delta_scan_kernel<<<grid, kThreads, kShared, stream>>>(args, runs, qkv, out);
-  check_launch("delta_scan");
+  launch("delta_scan", delta_scan_kernel,
+         {.grid = grid, .n_threads = kThreads, .n_shared = kShared}, stream, args, runs, qkv, out);
 }
 
 }  // namespace jemm::gpu

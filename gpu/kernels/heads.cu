@@ -3,6 +3,7 @@
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
+#include "gpu/kernels/launch.cuh"
 
 namespace jemm::gpu {
 namespace {
@@ -82,8 +83,9 @@ __global__ void __launch_bounds__(32 * kWarps)
 
   const int first = lane * kValues;
   float x[kValues], factor[kValues], cosine[kValues], sine[kValues];
-  load_values<kIsWhole>(from, first, width, x);
   load_values<kIsWhole>(is_query ? args.q_factor : args.k_factor, first, width, factor);
+  wait_for_work_before();
+  load_values<kIsWhole>(from, first, width, x);
   load_turns<kIsWhole>(args.cosine + row * half, first, half, cosine);
   load_turns<kIsWhole>(args.sine + row * half, first, half, sine);
   float sum = 0;
@@ -132,8 +134,8 @@ void norm_and_rotate(const HeadArgs& args, const T* projected, T* q, T* k, Strea
                         whole(args.q_factor) && whole(args.k_factor) && whole(args.cosine) &&
                         whole(args.sine);
   const auto kernel = is_whole ? norm_and_rotate_kernel<T, true> : norm_and_rotate_kernel<T, false>;
-  kernel<<<grid, 32 * kWarps, 0, stream>>>(args, projected, q, k);
-  check_launch("norm_and_rotate");
+  launch("norm_and_rotate", kernel, {.grid = grid, .n_threads = 32 * kWarps}, stream, args,
+         projected, q, k);
 }
 template void norm_and_rotate(const HeadArgs&, const float*, float*, float*, StreamHandle);
 template void norm_and_rotate(const HeadArgs&, const __nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*,

@@ -37,6 +37,12 @@ void label_logits(const float* x, const float* head, std::int64_t n_rows, std::i
 
 // --- low_rank.cu, residual.cu ----------------------------------------------------------------
 
+/// Memory that the kernel behind the next ones reads and nothing writes; a multiple of 16 bytes.
+struct ReadAhead {
+  const void* data = nullptr;
+  std::int64_t n_bytes = 0;
+};
+
 /// The low-rank updates of up to four layers whose outputs stand side by side: output o of layer p
 /// (the first with o < ends[p]) gets sum_j low[row][p rank + j] b[j][o], b having the scale in it.
 /// low is rounded to T, as a part of the product that also made the outputs. Sums are FP32; they
@@ -50,6 +56,7 @@ struct LowRank {
   std::int32_t rank = 0;  // 0: no update, low and b unused
   std::int32_t n_layers = 0;
   std::int32_t ends[4] = {};
+  ReadAhead ahead = {};  // what BF16's quick kernels bring into the cache as of sm_90
 };
 
 /// y [rows, stride], its first `width` columns: y = T(y + update). low may lie in y behind them.

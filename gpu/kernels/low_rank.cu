@@ -14,6 +14,7 @@
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
+#include "gpu/kernels/launch.cuh"
 #include "gpu/kernels/tile_product.cuh"
 
 namespace jemm::gpu {
@@ -150,10 +151,11 @@ __device__ void update_column(const LowRank<bf16>& update, const Target<bf16>& t
       return Inputs{tile, tile};
     }
   };
-  Inputs next = load(first_row);  // before the factors are waited for
   const Factors<kSteps> factors(update, first_column);
   const Factors<kSteps> up_factors =
       kActivates ? Factors<kSteps>(update, up + first_column) : factors;
+  wait_for_work_before();
+  Inputs next = load(first_row);
   for (int row0 = first_row; n_tiles > 0; row0 += kTileRows, --n_tiles) {
     const Inputs now = next;
     if (n_tiles > 1) next = load(row0 + kTileRows);
@@ -193,6 +195,7 @@ struct Shares {
 template <int kSteps, bool kActivates>
 __global__ void __launch_bounds__(kThreads, resident(kSteps))
     matrix_kernel(LowRank<bf16> update, Target<bf16> target, Shares shares) {
+  read_ahead(update.ahead);
   const int block = static_cast<int>(blockIdx.x), warp = static_cast<int>(threadIdx.x) / 32;
   int piece = block * shares.n_each + min(block, shares.n_longer);
   int n_left = shares.n_each + (block < shares.n_longer ? 1 : 0);
@@ -222,6 +225,7 @@ template <typename T, bool kActivates>
 __global__ void __launch_bounds__(kThreads) plain_kernel(LowRank<T> update, Target<T> target) {
   const std::int64_t row = blockIdx.x;
   const int column = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
+  wait_for_work_before();
   if (column >= target.width) return;
   float value = updated(update, target, row, column);
   if constexpr (kActivates) {
@@ -268,14 +272,14 @@ void consume(const LowRank<T>& update, Target<T> target, StreamHandle stream) {
       auto* kernel = update.rank == 0    ? &matrix_kernel<0, kActivates>
                      : update.rank == 16 ? &matrix_kernel<1, kActivates>
                                          : &matrix_kernel<2, kActivates>;
-      kernel<<<static_cast<unsigned>(n_blocks), kThreads, 0, stream>>>(update, target, shares);
-      check_launch("low_rank");
+      launch("low_rank", kernel, {.grid = static_cast<unsigned>(n_blocks), .n_threads = kThreads},
+             stream, update, target, shares);
       return;
     }
   }
   const dim3 grid(static_cast<unsigned>(target.n_rows), blocks(target.width, kThreads));
-  plain_kernel<T, kActivates><<<grid, kThreads, 0, stream>>>(update, target);
-  check_launch("low_rank");
+  launch("low_rank", plain_kernel<T, kActivates>, {.grid = grid, .n_threads = kThreads}, stream,
+         update, target);
 }
 
 }  // namespace

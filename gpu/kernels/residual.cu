@@ -13,6 +13,7 @@
 #include "gpu/cuda.h"
 #include "gpu/kernels/device.cuh"
 #include "gpu/kernels/kernels.h"
+#include "gpu/kernels/launch.cuh"
 #include "gpu/kernels/tile_product.cuh"
 
 namespace jemm::gpu {
@@ -162,6 +163,7 @@ __global__ void __launch_bounds__(kPlainWarps * 32)
   const int first = static_cast<int>(threadIdx.x) / 32 * kGroupColumns + 4 * Lane().g;
   constexpr int kStep = kPlainWarps * kGroupColumns;
   TwoRows<kAtOnce, T, Out> two(target);
+  wait_for_work_before();
   const T* low[2];
   for (int i = 0; i < 2; ++i) {
     low[i] = update.low + min(two.rows[i], target.n_rows - 1) * update.stride;
@@ -211,7 +213,7 @@ struct Update {
   uint2 factors[kGroups][4];  // of each term, 4 columns
   uint2 low;                  // the terms of row g
 
-  __device__ Update(const LowRank<bf16>& update, int first, std::int64_t n_rows, int width) {
+  __device__ void read_factors(const LowRank<bf16>& update, int first, int width) {
     const Lane lane;
     const bool has_terms = 4 * lane.t < update.rank;
 #pragma unroll
@@ -226,9 +228,12 @@ struct Update {
         }
       }
     }
+  }
+  __device__ void read_low(const LowRank<bf16>& update, std::int64_t n_rows) {
+    const Lane lane;
     const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kTileRows + lane.g;
     low = {};
-    if (has_terms && row < n_rows) {
+    if (4 * lane.t < update.rank && row < n_rows) {
       low = *reinterpret_cast<const uint2*>(update.low + row * update.stride + 4 * lane.t);
     }
   }
@@ -301,9 +306,13 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.y);
   if (thread == 0) all.init();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  read_ahead(update.ahead);
 
   const int first = block * kBlockColumns + thread / 32 * kGroups * kGroupColumns + 4 * Lane().g;
   TwoRows<true, bf16, Out> two(target);
+  Update low_rank;
+  low_rank.read_factors(update, first, target.width);
+  wait_for_work_before();
   Pack<float, 4> x[kGroups][2];
   Pack<bf16, 4> y[kGroups][2];
 #pragma unroll
@@ -311,7 +320,7 @@ __global__ void __launch_bounds__(kWarps * 32)
     two.load(target.x, target.width, first + group * kGroupColumns, x[group]);
     two.load(target.y, update.stride, first + group * kGroupColumns, y[group]);
   }
-  const Update low_rank(update, first, target.n_rows, target.width);
+  low_rank.read_low(update, target.n_rows);
   // All blocks have begun and can be sent to. It stands here because no read moves behind it.
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 
@@ -351,20 +360,6 @@ __global__ void __launch_bounds__(kWarps * 32)
 #endif
 }
 
-template <typename Out>
-void launch_cluster(const LowRank<bf16>& update, const Residual<bf16, Out>& target,
-                    unsigned n_tiles, StreamHandle stream) {
-  cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
-  cluster.val.clusterDim = {1, kBlocks, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(n_tiles, kBlocks);
-  config.blockDim = dim3(kWarps * 32);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  cuda_check(cudaLaunchKernelEx(&config, cluster_kernel<Out>, update, target), "add_residual");
-}
-
 }  // namespace
 
 template <typename T, typename Out>
@@ -386,13 +381,15 @@ void add_residual(const LowRank<T>& update, const T* y, std::int64_t n_rows, std
                             reinterpret_cast<std::uintptr_t>(update.low) % 8 == 0;
     if (in_fours && takes_rank && width <= kBlocks * kBlockColumns &&
         has_body(cluster_kernel<Out>, built)) {
-      launch_cluster(update, target, n_tiles, stream);
+      launch("add_residual", cluster_kernel<Out>,
+             {.grid = dim3(n_tiles, kBlocks), .n_threads = kWarps * 32, .cluster_size = kBlocks},
+             stream, update, target);
       return;
     }
   }
   auto* kernel = in_fours ? &plain_kernel<true, T, Out> : &plain_kernel<false, T, Out>;
-  kernel<<<n_tiles, kPlainWarps * 32, 0, stream>>>(update, target);
-  check_launch("add_residual");
+  launch("add_residual", kernel, {.grid = n_tiles, .n_threads = kPlainWarps * 32}, stream, update,
+         target);
 }
 
 #define JEMM_INSTANTIATE(T, Out)                                                      \

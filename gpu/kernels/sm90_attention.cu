@@ -8,6 +8,7 @@
 
 #include "gpu/cuda.h"
 #include "gpu/kernels/attention.cuh"
+#include "gpu/kernels/launch.cuh"
 
 namespace jemm::gpu {
 namespace {
@@ -154,10 +155,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   __shared__ Shape::Barriers barriers;
   __shared__ Work work;
   Shape::Shared& shared = aligned<Shape>(memory);
-  if (threadIdx.x == 0) {
-    work.find(args);
-    barriers.init();
-  }
+  if (threadIdx.x == 0) barriers.init();
+  wait_for_work_before();
+  if (threadIdx.x == 0) work.find(args);
   __syncthreads();
   if (work.is_empty()) return;
 
@@ -192,8 +192,8 @@ void sm90_attention(const AttentionArgs& args, const AttentionTensors<bf16>& t,
   const int n_parts =
       (kAttentionTileRows * (args.n_heads / args.n_kv_heads) + kQueries - 1) / kQueries;
   const auto grid = static_cast<unsigned>(args.n_tiles * n_parts * args.n_kv_heads);
-  sm90_attention_kernel<<<grid, kThreads, Shape::kSharedBytes, stream>>>(args, t);
-  check_launch("attention");
+  launch("attention", sm90_attention_kernel,
+         {.grid = grid, .n_threads = kThreads, .n_shared = Shape::kSharedBytes}, stream, args, t);
 }
 
 }  // namespace jemm::gpu
