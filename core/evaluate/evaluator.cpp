@@ -193,8 +193,9 @@ void Evaluator::deliver() {
     if (front.result.error) front.result.questions.clear();
     front.result.latency_ms =
         std::chrono::duration<double, std::milli>(Clock::now() - front.submitted).count();
-    done_(std::move(front.result));
-    requests_.pop_front();
+    RequestResult result = std::move(front.result);
+    requests_.pop_front();  // before `done` may throw: delivered once
+    done_(std::move(result));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "evaluate/images.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -84,9 +85,12 @@ OpeningImages start_images(const Request& request, std::vector<std::string> file
         [i, bytes = std::move(bytes), hashes, config, image = image.get()] {
           open_image(i, bytes, hashes, config, *image);
         });
-    image->thread = std::async(std::launch::async, [work = image->opening]() mutable {
-      std::exchange(work, nullptr)->run();  // the bytes go when nobody needs them
-    });
+    try {
+      image->thread = std::async(std::launch::async, [work = image->opening]() mutable {
+        std::exchange(work, nullptr)->run();  // the bytes go when nobody needs them
+      });
+    } catch (const std::system_error&) {  // no thread to be had: who needs it first opens it
+    }
     opening.images.push_back({std::move(image), {}, true});
   }
   return opening;

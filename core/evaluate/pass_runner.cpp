@@ -3,8 +3,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.h"
-
 namespace jemm {
 
 PassRunner::~PassRunner() {
@@ -21,8 +19,8 @@ void PassRunner::submit(PassJob& job) {
   if (!thread_.joinable()) {
     try {
       thread_ = std::thread([this] { work(); });
-    } catch (const std::system_error& error) {
-      fail(ErrorKind::kDevice, "cannot start the engine's thread: {}", error.code().message());
+    } catch (const std::system_error&) {  // no thread to be had: then here and now
+      return run_pass(engine_, job);
     }
   }
   std::unique_lock lock(mutex_);

@@ -23,7 +23,7 @@ class PassRunner {
   PassRunner& operator=(const PassRunner&) = delete;
 
   /// Returns when no other job waits: the last but one before it is through. The first call starts
-  /// the thread; throws Error(kDevice) when the system refuses it.
+  /// the thread; where the system refuses it, the job is through when submit returns.
   void submit(PassJob& job);
   /// Returns when the job is through.
   void wait(const PassJob& job);

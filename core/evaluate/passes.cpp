@@ -47,12 +47,18 @@ void Evaluator::run_window(Extent extent) {
     n_rows.push_back(static_cast<std::int64_t>(pending->n_rows()));
     requests.push_back(pending->request->number);
   }
-  for (std::size_t i = 0; i < n_passes; ++i) {
-    if (i > 0 && options_.stop && options_.stop()) {
-      is_stopped_ = true;
-      break;
+  try {
+    for (std::size_t i = 0; i < n_passes; ++i) {
+      if (i > 0 && options_.stop && options_.stop()) {
+        is_stopped_ = true;
+        break;
+      }
+      launch(window, passes[i], extent);
     }
-    launch(window, passes[i], extent);
+  } catch (...) {  // what has been launched must not be launched again
+    is_stopped_ = true;
+    release_launched();
+    throw;
   }
   if (!is_stopped_) summary_.add(window.plan, n_passes, n_rows, requests);
   if (n_passes < passes.size()) {

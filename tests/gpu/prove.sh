@@ -84,8 +84,8 @@ for case in map(json.loads, open('$golden/cases.jsonl')):
       done
       if [ -n "$exact" ]; then
         for mode in request file; do
-          check "bits-$kind-$mode" sh -c "'$jemm' diff '$out/reuse-$kind-off$exact.jsonl' \
-            '$out/reuse-$kind-$mode$exact.jsonl' | grep 'moved: 0 of'"
+          check "bits-$kind-$mode" sh -ec "'$jemm' diff '$out/reuse-$kind-off$exact.jsonl' \
+            '$out/reuse-$kind-$mode$exact.jsonl' >'$out/moved.txt'; grep 'moved: 0 of' '$out/moved.txt'"
         done
       fi
     done

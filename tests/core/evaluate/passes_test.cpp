@@ -321,8 +321,18 @@ TEST_CASE("a result that cannot be taken ends the call, with passes in flight") 
     for (int i = 1; i <= 20; ++i) run.submit(i);
   };
   CHECK_THROWS_WITH_AS(all(), "no room for the line", Error);
-  run.evaluator.reset();
-  run.check_in_order(2);
+  SUBCASE("and the evaluator goes") {
+    run.evaluator.reset();
+    run.check_in_order(2);
+  }
+  SUBCASE("and nothing is delivered twice by one that goes on") {
+    run.refused_result = -1;
+    const std::size_t n_through = run.engine.n_through;
+    for (int i = 1; i <= 20; ++i) run.submit(i);
+    run.evaluator->flush();
+    run.check_in_order(run.results.size());
+    CHECK(run.engine.n_through <= n_through + 2);  // those that had been handed over
+  }
 }
 
 TEST_CASE("refused requests behind passes in flight are bounded too") {
