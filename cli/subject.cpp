@@ -129,7 +129,8 @@ class GoldenSubject : public Subject {
 
 class AnswersSubject : public Subject {
  public:
-  AnswersSubject(const std::string& file, const Golden& golden) : lines_(open_answer_lines(file)) {
+  AnswersSubject(const std::string& file, const Golden& golden)
+      : lines_(open_answer_lines(file, golden_key_of)) {
     while (const std::optional<std::string_view> line = lines_.next()) {
       const std::string id = shown_answer_id(answer_key_of(*line, lines_.where()));
       if (golden.contains(id)) continue;

@@ -84,8 +84,12 @@ std::string shown_answer_id(std::string_view key) {
   return std::string(key.substr(key.starts_with('"') ? 1 : 0));
 }
 
-IndexedLines open_answer_lines(const std::string& path) {
-  IndexedLines lines(path, answer_key_of);
+std::string golden_key_of(std::string_view line, const std::string& where) {
+  return answer_key(shown_answer_id(answer_key_of(line, where)));
+}
+
+IndexedLines open_answer_lines(const std::string& path, const IndexedLines::KeyOf& key_of) {
+  IndexedLines lines(path, key_of);
   if (!lines.duplicates().empty()) {
     fail(ErrorKind::kInput, "{}: the id {} stands for more than one line", path,
          shown_answer_id(lines.duplicates().front()));

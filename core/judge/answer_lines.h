@@ -26,8 +26,11 @@ std::string answer_key(std::string_view id);
 /// The id of a key, for messages.
 std::string shown_answer_id(std::string_view key);
 
-/// The lines of a file by those keys. Throws Error(kInput) when two have the same, and as
-/// IndexedLines does.
-IndexedLines open_answer_lines(const std::string& path);
+/// As answer_key_of, but a number counts as its text, as a golden keeps ids.
+std::string golden_key_of(std::string_view line, const std::string& where);
+
+/// The lines of a file by the keys that `key_of` gives. Throws Error(kInput) when two have the
+/// same, and as IndexedLines does.
+IndexedLines open_answer_lines(const std::string& path, const IndexedLines::KeyOf& key_of);
 
 }  // namespace jemm

@@ -71,8 +71,8 @@ void AnswerDiff::compare_answers(const std::string& id, const AnswerRecord& a,
 }  // namespace
 
 DiffResult diff_answers(const std::string& a, const std::string& b, const DiffOptions& options) {
-  IndexedLines before = open_answer_lines(a);
-  IndexedLines after = open_answer_lines(b);
+  IndexedLines before = open_answer_lines(a, answer_key_of);
+  IndexedLines after = open_answer_lines(b, answer_key_of);
   AnswerDiff diff(options);
   DiffResult& result = diff.tally.result;
   result.kind = "answers";

@@ -93,6 +93,25 @@ TEST_CASE("answers of every reuse mode pass, and no change to them does") {
   CHECK(judge(kGolden, broken).code == 3);
 }
 
+TEST_CASE("ids that are numbers are those that a golden keeps as text") {
+  ScratchDir scratch;
+  std::string lines;
+  for (const int id : {5, 7}) {
+    lines += Json{{"id", id}, {"request", Json::parse(body(id))}}.dump() + "\n";
+  }
+  const std::string input = scratch.write("requests.jsonl", lines);
+  const std::string golden = scratch.file("golden");
+  REQUIRE(run_jemm({"record", "--progress", "none", "--out", golden, input}).code == 0);
+  const std::string answers = run_jemm({"decide", "--progress", "none", input}).out;
+  CHECK(judge(golden, scratch.write("answers.jsonl", answers)).code == 0);
+  Json twice = parse_lines(answers)[0];
+  twice["id"] = "5";
+  const Finished judged =
+      judge(golden, scratch.write("twice.jsonl", answers + twice.dump() + "\n"));
+  CHECK(judged.code == 3);
+  CHECK(says(judged.err, "the id 5 stands for more than one line"));
+}
+
 TEST_CASE("refusals are judged, what answers do not hold cannot be asked for") {
   ScratchDir scratch;
   const std::string golden = kSource + "/golden/text-fp32-cpu";
