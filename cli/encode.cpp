@@ -80,9 +80,9 @@ int run_encode(const EncodeOptions& options) {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kRequest) throw;
       ++n_failed;
-      open = output.write(fmt::format(R"({{"id":{},"status":"error","http":422,"error":{}}})"
+      open = output.write(fmt::format(R"({{"id":{},"status":"error","http":{},"error":{}}})"
                                       "\n",
-                                      record.id, error_json(error)));
+                                      record.id, kRefusedHttp, error_json(error)));
     }
     progress.update(++n_done, n_failed, inputs.fraction(record.input_end));
   }

@@ -22,7 +22,6 @@ namespace jemm::cli {
 namespace {
 
 constexpr std::int64_t kMaxPassRows = 4096;
-constexpr int kRefusedHttp = 422;
 
 /// Collects tensors of the stages wanted, question by question.
 class RecordingTap : public Tap {

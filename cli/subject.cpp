@@ -130,13 +130,13 @@ class GoldenSubject : public Subject {
 class AnswersSubject : public Subject {
  public:
   AnswersSubject(const std::string& file, const Golden& golden)
-      : lines_(open_answer_lines(file, golden_key_of)) {
-    while (const std::optional<std::string_view> line = lines_.next()) {
-      const std::string id = shown_answer_id(answer_key_of(*line, lines_.where()));
-      if (golden.contains(id)) continue;
-      fail(ErrorKind::kInput, "{}: {} has no case {}", lines_.where(), golden.name(), id);
-    }
-  }
+      : lines_(open_answer_lines(file, [&golden](std::string_view line, const std::string& where) {
+          const std::string id = shown_answer_id(answer_key_of(line, where));
+          if (!golden.contains(id)) {
+            fail(ErrorKind::kInput, "{}: {} has no case {}", where, golden.name(), id);
+          }
+          return answer_key(id);  // of a number too: a golden keeps ids as text
+        })) {}
 
   std::optional<CaseRecord> find(const CaseRecord& reference) override {
     const std::optional<std::string_view> line = lines_.find(answer_key(reference.id));

@@ -6,11 +6,10 @@
 #include "base/error.h"
 #include "contract/json_members.h"
 #include "judge/case_reader.h"
+#include "judge/read_json.h"
 
 namespace jemm {
 namespace {
-
-constexpr int kRefusedHttp = 422;
 
 std::string text_of(const JsonMember& member) {
   return member.value.starts_with('"') ? json_string_value(member.value) : "";
@@ -46,17 +45,6 @@ AnswerLine parse(std::string_view line, const std::string& where) {
   return result;
 }
 
-/// What is wrong with the JSON itself is an unusable file here, no request.
-template <typename Read>
-auto read_json(const std::string& where, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kRequest) throw;
-    fail(ErrorKind::kInput, "{}: {}", where, error.what());
-  }
-}
-
 }  // namespace
 
 AnswerLine read_answer_line(std::string_view line, const std::string& where) {
@@ -82,10 +70,6 @@ std::string answer_key(std::string_view id) {
 
 std::string shown_answer_id(std::string_view key) {
   return std::string(key.substr(key.starts_with('"') ? 1 : 0));
-}
-
-std::string golden_key_of(std::string_view line, const std::string& where) {
-  return answer_key(shown_answer_id(answer_key_of(line, where)));
 }
 
 IndexedLines open_answer_lines(const std::string& path, const IndexedLines::KeyOf& key_of) {

@@ -13,7 +13,7 @@ namespace jemm {
 /// An answer or a refusal.
 struct AnswerLine {
   std::optional<ResponseRecord> response;
-  std::optional<ErrorRecord> error;  ///< of http 422, which a line does not tell
+  std::optional<ErrorRecord> error;  ///< of kRefusedHttp: a line does not tell
   std::string request_sha256;        ///< of the body that was answered; empty when it does not say
 };
 
@@ -25,9 +25,6 @@ std::string answer_key_of(std::string_view line, const std::string& where);
 std::string answer_key(std::string_view id);
 /// The id of a key, for messages.
 std::string shown_answer_id(std::string_view key);
-
-/// As answer_key_of, but a number counts as its text, as a golden keeps ids.
-std::string golden_key_of(std::string_view line, const std::string& where);
 
 /// The lines of a file by the keys that `key_of` gives. Throws Error(kInput) when two have the
 /// same, and as IndexedLines does.

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "contract/json.h"
 #include "contract/json_members.h"
+#include "judge/read_json.h"
 
 namespace jemm {
 namespace {
@@ -228,17 +229,6 @@ CaseRecord read_fields(std::string_view line, const Field& field) {
   }
   if (const auto response = field.find("response")) record.response = response_of(*response);
   return record;
-}
-
-/// Calls `read`; what it finds wrong with the JSON itself is an unusable file here, no request.
-template <typename Read>
-auto read_json(const std::string& where, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kRequest) throw;
-    fail(ErrorKind::kInput, "{}: {}", where, error.what());
-  }
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ std::vector<DataFault> exact_faults() {
   return {
       fault("refused instead of answered", StageKind::kAccept, FindingKind::kDiffers,
             [](CaseRecord& record) {
-              record.error = ErrorRecord{422, "ValueError", "no"};
+              record.error = ErrorRecord{kRefusedHttp, "ValueError", "no"};
             }),
       fault("missing question", StageKind::kPrompt, FindingKind::kMissing,
             [](CaseRecord& record) { record.questions.pop_back(); }),

@@ -58,6 +58,9 @@ struct StageTensor {
   std::vector<float> values;
 };
 
+/// The HTTP status with which the reference's server refuses a request.
+inline constexpr int kRefusedHttp = 422;
+
 struct ErrorRecord {
   int http = 0;
   std::string type;
