@@ -97,7 +97,8 @@ class Evaluator {
   /// Reads `body` and queues its questions, or those of requests in line before it, handing passes
   /// to the engine as they fill. `image_files`: the bytes of images beside those in the body.
   /// Refused requests become results. Error(kDevice) of the engine passes through, from here or
-  /// from flush, when all requests of earlier passes are done; nothing more is computed then.
+  /// from flush, when all requests of earlier passes are done; nothing more is computed then. The
+  /// same goes for what `done` throws: its result counts as handed over.
   void submit(std::string_view body, std::vector<std::string> image_files = {},
               Audit audit = Audit::kNo);
   /// Takes a place in the order for a request that could not even be read.
@@ -108,10 +109,10 @@ class Evaluator {
   std::size_t in_flight() const { return requests_.size(); }
   /// Of all passes so far.
   const ReuseSummary& summary() const { return summary_; }
-  /// Time of submit and flush in which there was nothing to do but to wait for the engine or
-  /// images.
+  /// Time of submit and flush in the engine and in opening images: waiting for them, or doing their
+  /// work where no thread had begun it.
   double waited_ms() const { return waited_ms_; }
-  /// Time that images have taken on their threads.
+  /// Time that opening images has taken, on whichever thread; of accepted requests alone.
   double images_ms() const { return images_ms_; }
 
  private:

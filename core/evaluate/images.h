@@ -44,8 +44,9 @@ class ImageOpening {
   std::atomic_flag is_taken_;
 };
 
-/// An image, shared by all that show it. `rows` are an engine's (PassRunner) as long as patches
-/// have values; everything else is for the thread that opens images.
+/// An image, shared by all that show it. While `opening` is there the rest is for whoever opens it,
+/// then for the thread that submits requests; but `rows`, as long as patches have values, are for
+/// whoever runs passes (PassRunner).
 struct EncodedImage {
   std::string file_sha256;  ///< of the image file's bytes
   std::int64_t width = 0;
